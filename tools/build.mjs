@@ -1,0 +1,62 @@
+// Bundles the product: one CommonJS file an entry, so that a hook parses one small file and nothing else.
+// CommonJS because it starts faster: a hook that opens SQLite takes 1.37x of bare node, as split ES modules 1.83x.
+import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { build } from 'esbuild';
+
+const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
+const { version } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'));
+
+/** The process entries under src/compose/, by the name of their bundle. */
+export const entries = ['cli', 'hook', 'wait', 'mcp', 'router', 'up'];
+
+/** In main.ts, `import('./compose/x.ts')` stays a lazy import of the bundle beside it. */
+const lazyEntries = {
+  name: 'lazy-entries',
+  setup(b) {
+    b.onResolve({ filter: /^\.\/compose\/[a-z]+\.ts$/ }, (args) => ({
+      path: `./${path.basename(args.path, '.ts')}.cjs`,
+      external: true,
+    }));
+  },
+};
+
+/**
+ * Bundles into `outdir` and returns esbuild's metafile.
+ * @param {string} outdir folder made anew
+ */
+export async function bundle(outdir) {
+  const common = {
+    absWorkingDir: root,
+    bundle: true,
+    platform: 'node',
+    target: 'node20',
+    format: 'cjs',
+    outExtension: { '.js': '.cjs' },
+    outdir,
+    loader: { '.sql': 'text' },
+    define: { __POSTBELL_VERSION__: JSON.stringify(version) },
+    external: ['better-sqlite3'],
+    legalComments: 'none',
+    minifySyntax: true,
+    logLevel: 'warning',
+    metafile: true,
+  };
+  rmSync(outdir, { recursive: true, force: true });
+  mkdirSync(outdir, { recursive: true });
+  const results = [
+    await build({ ...common, entryPoints: { postbell: 'src/main.ts' }, plugins: [lazyEntries], banner: { js: '#!/usr/bin/env node' } }),
+    await build({
+      ...common,
+      entryPoints: Object.fromEntries(entries.map((name) => [name, `src/compose/${name}.ts`])),
+    }),
+  ];
+  chmodSync(path.join(outdir, 'postbell.cjs'), 0o755);
+  return { outputs: Object.assign({}, ...results.map((r) => r.metafile.outputs)) };
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const meta = await bundle(path.join(root, 'dist'));
+  writeFileSync(path.join(root, 'dist', 'meta.json'), JSON.stringify(meta));
+}
