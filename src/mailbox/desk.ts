@@ -1,0 +1,36 @@
+// What the use cases of the mail are handed: the ports, and who is calling.
+
+import type { Clock } from '../ports/clock.ts';
+import type { Random } from '../ports/random.ts';
+import type { Router } from '../ports/router.ts';
+import type { Store } from '../ports/store.ts';
+import type { Wake } from '../ports/wake.ts';
+import { type IdKind, makeId } from '../protocol/id.ts';
+import type { Provenance } from '../protocol/message.ts';
+
+export interface Desk {
+  store: Store;
+  clock: Clock;
+  random: Random;
+  wake: Wake;
+  router: Router;
+}
+
+/** Where a call comes from: known to the transport, never an argument of the call. */
+export interface Caller {
+  transport: Provenance['transport'];
+  source_host: string;
+  /** The calling session, if known. */
+  session?: string;
+  /** The principal that session has if it never registered. */
+  principal?: string;
+}
+
+/** The clock's time as ISO 8601 UTC with milliseconds. */
+export function timestamp(desk: Pick<Desk, 'clock'>): string {
+  return new Date(desk.clock.nowMs()).toISOString();
+}
+
+export function newId(desk: Pick<Desk, 'clock' | 'random'>, kind: IdKind): string {
+  return makeId(kind, desk.clock.nowMs(), desk.random.bytes(10));
+}

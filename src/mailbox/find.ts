@@ -1,0 +1,18 @@
+import type { StoredMessage, Tx } from '../ports/store.ts';
+import { Refusal, type Result } from '../protocol/errors.ts';
+import type { TargetKind } from '../protocol/message.ts';
+
+/** The message for exactly this scope. Any mismatch is `not_available`, and the answer does not say which. */
+export function findMessage(
+  tx: Tx,
+  scope: { project: string; recipient: string; message_id: string },
+  targetKind?: TargetKind,
+): Result<StoredMessage> {
+  const stored = tx.messages.byId(scope.message_id);
+  const matches =
+    stored !== undefined &&
+    stored.message.project === scope.project &&
+    stored.message.recipient === scope.recipient &&
+    (targetKind === undefined || stored.message.target_kind === targetKind);
+  return matches ? stored : new Refusal('not_available', 'no such message for this exact project, recipient and target_kind');
+}

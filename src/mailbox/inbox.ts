@@ -1,0 +1,45 @@
+// Whose mail a call is about.
+
+import type { Inbox, Tx } from '../ports/store.ts';
+import { Refusal, type Result } from '../protocol/errors.ts';
+import { sessionScopedPrincipal } from '../protocol/scope.ts';
+import type { Caller } from './desk.ts';
+
+/**
+ * The caller's inbox: its session under every id and its principal in the project. A caller without a session names
+ * project and recipient; it then sees what the live sessions of that principal wait for, but nothing intended.
+ */
+export function inboxOf(
+  tx: Tx,
+  caller: Caller,
+  named: { project?: string; recipient?: string },
+  nowMs: number,
+): Result<Inbox> {
+  const { project, recipient } = named;
+  if (project === undefined) return new Refusal('project_unavailable', 'no project is bound to this caller; pass project');
+  if (caller.session === undefined) {
+    if (recipient === undefined)
+      return new Refusal('invalid_request', 'a caller without a session must name recipient', { field: 'recipient' });
+    return { project, principals: [recipient], targets: liveSessions(tx, project, recipient, nowMs), intended: [] };
+  }
+  const ids = tx.identity.chain(caller.session);
+  const principals = recipient === undefined ? principalsOf(tx, project, ids, caller) : [recipient];
+  return { project, principals, targets: ids, intended: ids };
+}
+
+function liveSessions(tx: Tx, project: string, principal: string, nowMs: number): string[] {
+  return tx.sessions
+    .ofPrincipal(project, principal)
+    .flatMap((session) => tx.identity.chain(session.session_id))
+    .filter((id) => tx.sessions.live(project, [id], nowMs)?.principal_id === principal);
+}
+
+/** The registered principal, else the configured one; a session-scoped one goes with every id of the session. */
+function principalsOf(tx: Tx, project: string, ids: readonly string[], caller: Caller): string[] {
+  const session = tx.sessions.registered(project, ids);
+  const principal = session?.principal_id ?? caller.principal;
+  if (principal === undefined) return [];
+  const host = session?.host_kind ?? 'other';
+  const scoped = ids.map((id) => sessionScopedPrincipal(host, id));
+  return scoped.includes(principal) ? scoped : [principal];
+}

@@ -1,0 +1,42 @@
+// The Stop listener's side of the bell: the next batch of a session's listener rows, and the cursor that covers
+// exactly what was printed.
+
+import type { Tx } from '../ports/store.ts';
+import { utf8Bytes } from '../protocol/json.ts';
+import { limits } from '../protocol/limits.ts';
+import type { Desk } from './desk.ts';
+
+export interface Batch {
+  /** What to print; absent where every row is passed over. */
+  text?: string;
+  root: string;
+  /** The cursor after this batch. */
+  position: number;
+}
+
+/**
+ * The rows beyond the cursor of all the session's ids. Of several notices the newest that still has waiting mail is
+ * printed; the others are passed. Undefined where there are no rows.
+ */
+export function nextBatch(desk: Pick<Desk, 'store'>, sessionId: string): Batch | undefined {
+  return desk.store.read((tx) => {
+    const ids = tx.identity.chain(sessionId);
+    const root = ids[0] as string;
+    const rows = tx.notices.rows(ids, tx.notices.cursor(root), limits.listenerBatchRowsMax);
+    let bytes = 0;
+    const taken = rows.filter((row) => {
+      const fits = bytes < limits.listenerBatchBytesMax;
+      bytes += fits ? utf8Bytes(row.text) : 0;
+      return fits;
+    });
+    const last = taken.at(-1);
+    if (last === undefined) return undefined;
+    const newest = taken.findLast((row) => row.waiting);
+    return { root, position: last.seq, ...(newest !== undefined && { text: newest.text }) };
+  });
+}
+
+/** Moves the cursor over a batch that was flushed, or passed over. */
+export async function commitBatch(desk: Pick<Desk, 'store'>, batch: Batch): Promise<void> {
+  await desk.store.write((tx: Tx) => tx.notices.setCursor(batch.root, batch.position));
+}

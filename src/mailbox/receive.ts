@@ -1,0 +1,35 @@
+// Hop 5 for a session: all mail that waits for it now. Consumes nothing.
+
+import type { ReceivedMessage } from '../protocol/delivery.ts';
+import { isRefusal, type Result } from '../protocol/errors.ts';
+import type { Json } from '../protocol/json.ts';
+import { limits } from '../protocol/limits.ts';
+import type { ReceiveRequest } from '../protocol/requests.ts';
+import type { Caller, Desk } from './desk.ts';
+import { inboxOf } from './inbox.ts';
+
+export interface ReceiveAnswer {
+  messages: ReceivedMessage[];
+  progress_waiting: number;
+  remaining: number;
+}
+
+/** `notification_id` is advisory: it changes nothing. */
+export function receive(
+  desk: Pick<Desk, 'store' | 'clock'>,
+  request: ReceiveRequest,
+  caller: Caller,
+): Result<ReceiveAnswer> {
+  return desk.store.read((tx) => {
+    const inbox = inboxOf(tx, caller, request, desk.clock.nowMs());
+    if (isRefusal(inbox)) return inbox;
+    const { unread, progress } = tx.waiting.counts(inbox);
+    const messages = tx.waiting.list(inbox, request.limit ?? limits.receiveCountDefault).map((message) => ({
+      ...message,
+      payload: JSON.parse(tx.messages.payload(message.message_id).json) as Json,
+      receipt: { sender: 'local', msg_id: message.message_id },
+      untrusted: true as const,
+    }));
+    return { messages, progress_waiting: progress, remaining: unread + progress - messages.length };
+  });
+}

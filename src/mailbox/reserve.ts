@@ -1,0 +1,54 @@
+// The one reservation of a session: what keeps two ways of ringing apart. Opened or joined in the transaction whose
+// cause it is, before anything rings, so that a crash between the two yields a retry and never silence.
+
+import type { Tx } from '../ports/store.ts';
+import { hex } from '../protocol/id.ts';
+import { firstStepMs, isCurrent, nextStep, type Reservation, reservationMs } from '../protocol/notices.ts';
+import type { Desk } from './desk.ts';
+
+/** Lower-case hex, fresh and random; advisory for its reader. */
+function newNotificationId(desk: Pick<Desk, 'random'>): string {
+  return hex(desk.random.bytes(6));
+}
+
+/** Opens the next reservation of the session over `deliveryIds`, one step up where the last one was not answered. */
+export function openReservation(
+  tx: Tx,
+  desk: Pick<Desk, 'clock' | 'random'>,
+  sessionRoot: string,
+  deliveryIds: readonly string[],
+): string {
+  const nowMs = desk.clock.nowMs();
+  const step = nextStep(tx.notices.newest(sessionRoot));
+  const notification_id = newNotificationId(desk);
+  tx.notices.open({
+    notification_id,
+    session_root: sessionRoot,
+    state: 'preparing',
+    step,
+    rung_at_ms: nowMs,
+    expires_at_ms: nowMs + reservationMs(step),
+  });
+  tx.notices.cover(notification_id, deliveryIds);
+  return notification_id;
+}
+
+/** Adds a delivery to the current reservation, whose end is then 30 s after now (step kept), or opens one. */
+export function joinReservation(
+  tx: Tx,
+  desk: Pick<Desk, 'clock' | 'random'>,
+  sessionRoot: string,
+  deliveryId: string,
+): string {
+  const nowMs = desk.clock.nowMs();
+  const current = currentReservation(tx, sessionRoot, nowMs);
+  if (current === undefined) return openReservation(tx, desk, sessionRoot, [deliveryId]);
+  tx.notices.cover(current.notification_id, [deliveryId]);
+  tx.notices.setEnd(current.notification_id, nowMs, nowMs + firstStepMs);
+  return current.notification_id;
+}
+
+export function currentReservation(tx: Tx, sessionRoot: string, nowMs: number): Reservation | undefined {
+  const newest = tx.notices.newest(sessionRoot);
+  return isCurrent(newest, nowMs) ? newest : undefined;
+}

@@ -1,0 +1,51 @@
+// A delivery is one message addressed to one recipient; facts belong to deliveries.
+
+import type { Json } from './json.ts';
+import type { Message } from './message.ts';
+
+/** What fetch answers. */
+export type FetchedMessage = Message & { payload: Json; payload_sha256: string; untrusted: true };
+
+/** Names one inbound message to `acknowledge_messages`. `sender` is `local` for mail of this store. */
+export interface ReceiptKey {
+  sender: string;
+  msg_id: string;
+}
+
+/** One message as `receive_messages` answers it. */
+export type ReceivedMessage = Message & { payload: Json; receipt: ReceiptKey; untrusted: true };
+
+/** A payload-free record that a delivery became available. */
+export interface MailEvent {
+  event_id: string;
+  event_kind: 'message_available';
+  message_id: string;
+  delivery_id: string;
+  project: string;
+  recipient: string;
+  target_kind: Message['target_kind'];
+  created_at: string;
+}
+
+/** Why an exact session could not be reached; else the failure code of the attempt. */
+export type UnavailableReason = 'never_registered' | 'not_live' | 'replaced' | 'no_bell' | 'busy' | 'unsupported';
+
+export interface NativeDelivery {
+  status: 'native_accepted';
+  delivery_id: string;
+  adapter_kind: string;
+  receipt: Json;
+  accepted_at: string;
+}
+
+/** The complete native envelope: what a bell may show in full, and what the 16,384-byte limit measures. */
+export function envelopeOf(message: Message, payload: Json) {
+  const { privacy: _, quiet: __, ...routing } = message;
+  return { type: 'postbell_message', ...routing, untrusted: true, payload } as const;
+}
+
+/** The envelope of a notice: the routing without the body. */
+export function noticeEnvelopeOf(message: Message, notificationId: string) {
+  const { privacy: _, quiet: __, ...routing } = message;
+  return { type: 'postbell_message_notice', notification_id: notificationId, ...routing, untrusted: true } as const;
+}

@@ -1,0 +1,133 @@
+// The closed list of codes. A refusal is a value; a fault (store, router, platform) is thrown as Fault;
+// both carry one of these codes and are shown in the same shape on every surface.
+
+/** Who can change the outcome: the caller, the recipient's state, this machine's owner, or Postbell itself. */
+export type FaultSide = 'caller' | 'recipient' | 'owner' | 'postbell';
+
+interface CodeRow {
+  readonly fault: FaultSide;
+  readonly retryable: boolean;
+  readonly hint: string;
+}
+
+const row = (fault: FaultSide, retryable: boolean, hint: string): CodeRow => ({ fault, retryable, hint });
+
+const frameFault = row('caller', false, 'version mismatch or defective client');
+const hostFault = row('recipient', true, 'the message is kept; the session can still read it');
+const routerDefect = row('postbell', false, 'the router log names the attempt');
+
+const table = {
+  usage: row('caller', false, 'see --help'),
+  invalid_request: row('caller', false, 'the field and the accepted values are named'),
+  path_shaped_identifier: row('caller', false, 'pass the name, for example reviewer'),
+  payload_too_large: row('caller', false, 'store the content elsewhere and send where it is'),
+  idempotency_conflict: row('caller', false, 'use a new key for new content'),
+  invalid_cursor: row('caller', false, 'poll again without a cursor'),
+  not_available: row('caller', false, 'check project, recipient and target_kind'),
+  intended_for_other_session: row('caller', false, 'only the named session records it'),
+  native_message_too_large: row('caller', false, 'send to the principal, or shorten; the message is kept'),
+  recipient_unavailable: row('recipient', true, 'retry with the same key; the message is kept'),
+  router_unreachable: row('owner', true, 'start it: postbell router; a send is kept'),
+  router_timeout: row('postbell', true, 'read receipts before retrying'),
+  router_already_running: row('owner', false, 'use it'),
+  router_start_in_progress: row('owner', true, 'wait a moment'),
+  socket_path_too_long: row('owner', false, 'set POSTBELL_ROUTER_SOCKET to a shorter absolute path'),
+  invalid_socket_path: row('owner', false, 'give an absolute path'),
+  socket_path_occupied: row('owner', false, 'move it, or choose another path'),
+  insecure_path: row('owner', false, 'only this account may have access to the named path'),
+  unsupported_platform: row('owner', false, 'durable messages work; wake-up does not'),
+  authentication_failed: row('caller', false, 'same account and data directory?'),
+  stale_generation: row('recipient', true, 'hosts register again by themselves'),
+  session_identity_conflict: row('caller', false, 'end the live one first, or use its principal'),
+  bell_outranked: row('owner', true, 'nothing to do: the stronger bell rings'),
+  delivery_not_found: routerDefect,
+  outcome_scope_mismatch: routerDefect,
+  already_accepted: routerDefect,
+  invalid_adapter_receipt: routerDefect,
+  unsupported_version: frameFault,
+  unsupported_type: frameFault,
+  invalid_json: frameFault,
+  invalid_frame: frameFault,
+  invalid_field: frameFault,
+  unexpected_field: frameFault,
+  frame_too_large: frameFault,
+  hop_limit: frameFault,
+  rate_limited: row('caller', true, 'wait a minute'),
+  connection_closed: row('postbell', true, 'retry'),
+  invalid_response: row('postbell', true, 'retry'),
+  host_outcome_timeout: row('recipient', true, 'a late acceptance is still recorded'),
+  adapter_error: hostFault,
+  adapter_rejected: hostFault,
+  adapter_disconnected: hostFault,
+  store_busy: row('postbell', true, 'retry'),
+  store_unreadable: row('owner', false, 'look at the named file'),
+  store_full: row('owner', true, 'free space; nothing was changed'),
+  store_unwritable: row('owner', false, 'mode and owner of the named path'),
+  project_unavailable: row('caller', false, 'pass project'),
+  project_ambiguous: row('caller', false, 'pass project'),
+  internal_error: row('postbell', false, 'report it'),
+} as const satisfies Record<string, CodeRow>;
+
+export type ErrorCode = keyof typeof table;
+
+/** Ids and field names that help the caller; never payload text. */
+export type ErrorDetails = Readonly<Record<string, string | number | boolean | null>>;
+
+/** What every surface shows of a refusal or fault. */
+export interface ErrorShape {
+  code: ErrorCode;
+  message: string;
+  fault: FaultSide;
+  retryable: boolean;
+  hint: string;
+  details?: ErrorDetails;
+}
+
+/** A refusal: bad input or a state that does not allow the call. Returned, never thrown. */
+export class Refusal {
+  readonly code: ErrorCode;
+  readonly message: string;
+  readonly details: ErrorDetails | undefined;
+
+  constructor(code: ErrorCode, message: string, details?: ErrorDetails) {
+    this.code = code;
+    this.message = message;
+    this.details = details;
+  }
+}
+
+/** A use case answers this: its value, or why it refused. */
+export type Result<T> = T | Refusal;
+
+/** Whether a result is a refusal. */
+export function isRefusal(result: unknown): result is Refusal {
+  return result instanceof Refusal;
+}
+
+/** Something outside the call failed: store, router, platform. Thrown; the foreign error is kept as cause. */
+export class Fault extends Error {
+  readonly code: ErrorCode;
+  readonly details: ErrorDetails | undefined;
+
+  constructor(code: ErrorCode, message: string, options: { cause?: unknown; details?: ErrorDetails } = {}) {
+    super(message, { cause: options.cause });
+    this.name = 'Fault';
+    this.code = code;
+    this.details = options.details;
+  }
+}
+
+/** Whether `code` is one of the closed list. */
+export function isErrorCode(code: unknown): code is ErrorCode {
+  return typeof code === 'string' && Object.hasOwn(table, code);
+}
+
+/** The shape shown to callers. An unknown error becomes `internal_error` without its text. */
+export function describeError(error: unknown): ErrorShape {
+  const known = error instanceof Refusal || error instanceof Fault;
+  const code: ErrorCode = known ? error.code : 'internal_error';
+  const message = known ? error.message : 'an unexpected failure in Postbell';
+  const { fault, retryable, hint } = table[code];
+  const details = known ? error.details : undefined;
+  return { code, message, fault, retryable, hint, ...(details && { details }) };
+}

@@ -1,0 +1,122 @@
+// The router's wire, version 1: one JSON object a line over a Unix socket, each with v, type, request_id and hops.
+// An answer repeats request_id. The lists are closed.
+
+import { type ErrorCode, isErrorCode, Refusal, type Result } from './errors.ts';
+import { isObject, type Json } from './json.ts';
+import { limits } from './limits.ts';
+import { adapterKinds, bells, hostKinds } from './session.ts';
+
+export const wireVersion = 1;
+
+type Check = (value: unknown) => boolean;
+
+const text: Check = (value) => typeof value === 'string' && value.length > 0 && value.length <= 1_000;
+const anyText: Check = (value) => typeof value === 'string' && value.length <= 1_000;
+const flag: Check = (value) => typeof value === 'boolean';
+const whole: Check = (value) => Number.isInteger(value) && (value as number) >= 0;
+const oneOf =
+  (list: readonly string[]): Check =>
+  (value) =>
+    list.includes(value as string);
+const lease: Check = (value) => whole(value) && (value as number) >= 1 && (value as number) <= limits.leaseMsMax;
+const failureCode: Check = (value) => typeof value === 'string' && /^[a-z0-9_]{1,64}$/.test(value);
+const json: Check = (value) => value !== undefined;
+
+const optional = new Set(['work_summary', 'lease_ms', 'if_free', 'limit', 'wait']);
+
+const connectionFields = { connection_id: text, generation: whole };
+
+/** Fields of each request beyond the common ones. */
+const requests = {
+  register: {
+    auth_token: text,
+    project: text,
+    principal_id: text,
+    session_id: text,
+    adapter_kind: oneOf(adapterKinds),
+    bell: oneOf(bells),
+    host_kind: oneOf(hostKinds),
+    work_summary: anyText,
+    lease_ms: lease,
+    if_free: flag,
+    postbell_version: text,
+  },
+  heartbeat: { project: text, session_id: text, ...connectionFields, work_summary: anyText },
+  disconnect: { project: text, session_id: text, ...connectionFields },
+  discover: { auth_token: text, project: text, limit: whole },
+  notify: { auth_token: text, project: text, delivery_id: text, wait: flag },
+  host_accept: { attempt_id: text, delivery_id: text, ...connectionFields, content: oneOf(['notice', 'full']), receipt: json },
+  host_reject: { attempt_id: text, delivery_id: text, ...connectionFields, failure_code: failureCode },
+  status: { auth_token: text },
+  stop: { auth_token: text },
+} as const satisfies Record<string, Record<string, Check>>;
+
+export type RequestType = keyof typeof requests;
+
+/** A request whose fields were checked against the closed list of its type. */
+export interface RequestFrame {
+  type: RequestType;
+  request_id: string;
+  fields: Readonly<Record<string, Json>>;
+}
+
+/** The request in one line, or the code it is refused with. The request id is kept where it could be read. */
+export function readRequest(line: string): { request_id: string; frame: Result<RequestFrame> } {
+  const parsed = parseObject(line);
+  if (parsed === undefined) return { request_id: '', frame: new Refusal('invalid_json', 'not a JSON object') };
+  const request_id = typeof parsed.request_id === 'string' ? parsed.request_id : '';
+  return { request_id, frame: checkRequest(parsed, request_id) };
+}
+
+function checkRequest(parsed: Record<string, unknown>, request_id: string): Result<RequestFrame> {
+  const { v, type, request_id: _, hops, ...fields } = parsed;
+  if (v !== wireVersion) return new Refusal('unsupported_version', `this router speaks version ${wireVersion}`);
+  if (typeof type !== 'string' || !Object.hasOwn(requests, type)) return new Refusal('unsupported_type', 'unknown frame type');
+  if (request_id === '' || !whole(hops)) return new Refusal('invalid_frame', 'request_id and hops are required');
+  if ((hops as number) > limits.frameHopsMax) return new Refusal('hop_limit', `at most ${limits.frameHopsMax} hops`);
+  const checks: Record<string, Check> = requests[type as RequestType];
+  for (const name of Object.keys(fields))
+    if (!Object.hasOwn(checks, name)) return new Refusal('unexpected_field', `unexpected field ${JSON.stringify(name)}`);
+  for (const [name, check] of Object.entries(checks)) {
+    const value = fields[name];
+    if (value === undefined && optional.has(name)) continue;
+    if (!check(value)) return new Refusal('invalid_field', `${name} is missing or malformed`, { field: name });
+  }
+  return { type: type as RequestType, request_id, fields: fields as Record<string, Json> };
+}
+
+function parseObject(line: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(line);
+    return isObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+export type Answer = { ok: true; [field: string]: unknown } | { ok: false; error: { code: ErrorCode; message: string } };
+
+/** What a client reads from a router: an answer to one of its requests, or a frame of the router's own. */
+export type Incoming =
+  | { kind: 'answer'; request_id: string; answer: Answer }
+  | { kind: 'frame'; type: 'deliver' | 'session_superseded'; fields: Readonly<Record<string, Json>> }
+  | { kind: 'invalid' };
+
+export function readIncoming(line: string): Incoming {
+  const parsed = parseObject(line);
+  if (parsed === undefined) return { kind: 'invalid' };
+  const { type, request_id, ...rest } = parsed;
+  if (type === 'deliver' || type === 'session_superseded')
+    return { kind: 'frame', type, fields: rest as Record<string, Json> };
+  if (parsed.ok === true && typeof request_id === 'string')
+    return { kind: 'answer', request_id, answer: rest as Answer };
+  const { error } = parsed;
+  if (parsed.ok !== false || !isObject(error) || !isErrorCode(error.code)) return { kind: 'invalid' };
+  const answer: Answer = { ok: false, error: { code: error.code, message: String(error.message) } };
+  return { kind: 'answer', request_id: typeof request_id === 'string' ? request_id : '', answer };
+}
+
+/** One frame as a line. */
+export function writeFrame(frame: Readonly<Record<string, unknown>>): string {
+  return `${JSON.stringify({ v: wireVersion, hops: 0, ...frame })}\n`;
+}

@@ -1,0 +1,96 @@
+// What a message is: routing, links and payload as given, never changed after it is stored.
+
+import { Refusal, type Result } from './errors.ts';
+import { canonicalJson, type Json, utf8Bytes } from './json.ts';
+import { limits } from './limits.ts';
+import type { SendRequest } from './requests.ts';
+
+export type TargetKind = 'principal' | 'session';
+export type MessageStatus = 'update' | 'needs_input' | 'result' | 'failed' | 'canceled';
+
+/** Set by the transport, never by the caller. */
+export interface Provenance {
+  transport: 'mcp' | 'cli';
+  source_host: string;
+  session?: string;
+}
+
+/** A message as every surface shows it; `?` fields are left out, never null. */
+export interface Message {
+  message_id: string;
+  delivery_id: string;
+  event_id: string;
+  project: string;
+  sender: string;
+  recipient: string;
+  target_kind: TargetKind;
+  intended_session?: string;
+  content_type: 'text/plain' | 'application/json';
+  privacy: 'private' | 'team';
+  correlation_id?: string;
+  reply_to?: string;
+  task_id?: string;
+  status?: MessageStatus;
+  quiet?: boolean;
+  created_at: string;
+  provenance: Provenance;
+}
+
+/** The payload in its stored form. */
+export interface StoredPayload {
+  /** Compact JSON. */
+  json: string;
+  canonical: string;
+}
+
+/** Compact and canonical form of a payload, or why it cannot be one. */
+export function readPayload(contentType: Message['content_type'], payload: Json): Result<StoredPayload> {
+  if (contentType === 'text/plain' && typeof payload !== 'string')
+    return new Refusal('invalid_request', 'payload must be a string when content_type is text/plain', { field: 'payload' });
+  const encoded = encode(payload);
+  if (encoded === undefined)
+    return new Refusal('invalid_request', 'payload is nested too deeply', { field: 'payload' });
+  const bytes = utf8Bytes(encoded.json);
+  if (bytes > limits.payloadBytesMax)
+    return new Refusal('payload_too_large', `payload is ${bytes} bytes as JSON; at most ${limits.payloadBytesMax}`, {
+      field: 'payload',
+      bytes,
+    });
+  return encoded;
+}
+
+/** undefined where the nesting exhausts the stack. */
+function encode(payload: Json): StoredPayload | undefined {
+  try {
+    return { json: JSON.stringify(payload), canonical: canonicalJson(payload) };
+  } catch (error) {
+    if (error instanceof RangeError) return undefined;
+    throw error;
+  }
+}
+
+/** What two sends under one idempotency key must agree in, canonical; how the call behaves is not content. */
+export function contentOf(request: SendRequest, canonicalPayload: string): string {
+  const { payload: _, idempotency_key: __, ...described } = withDefaults(request);
+  return `${canonicalJson(described as Json)}\n${canonicalPayload}`;
+}
+
+/** The request with the defaults of its optional choices. */
+export function withDefaults(request: SendRequest) {
+  return { target_kind: 'principal', content_type: 'text/plain', privacy: 'private', ...request } as const;
+}
+
+/** Refuses fields that do not go together. */
+export function checkTogether(request: SendRequest): Refusal | undefined {
+  const session = request.target_kind === 'session';
+  if (session && request.intended_session !== undefined)
+    return new Refusal('invalid_request', 'intended_session needs target_kind principal', { field: 'intended_session' });
+  if (session && request.quiet)
+    return new Refusal('invalid_request', 'quiet needs target_kind principal', { field: 'quiet' });
+  return undefined;
+}
+
+/** Whether waiting mail of this kind is worth a wake-up: neither progress nor quiet. */
+export function isAttentionWorthy(message: { status?: MessageStatus | null; quiet?: boolean | null }): boolean {
+  return message.status !== 'update' && !message.quiet;
+}

@@ -1,0 +1,104 @@
+// The actions of the mail and their closed field lists, in wire spelling. The CLI derives its flags from these
+// tables, the MCP server its schemas.
+
+import type { Fields, ValuesOf } from './fields.ts';
+import { limits } from './limits.ts';
+
+const project = { kind: 'name', required: true, about: 'the project (scope) of the inbox' } as const;
+const recipient = { kind: 'name', required: true, about: 'the inbox: a principal, or a session id' } as const;
+const messageId = { kind: 'text', max: limits.idCharactersMax, required: true, about: 'the message' } as const;
+const idempotencyKey = {
+  kind: 'text',
+  max: limits.nameCharactersMax,
+  required: true,
+  about: 'your own key: the same call again under it changes nothing',
+} as const;
+const targetKind = {
+  kind: 'choice',
+  choices: ['principal', 'session'],
+  about: 'what the recipient names (default principal)',
+} as const;
+const scopeOptional = {
+  project: { kind: 'name', about: 'the project; default: this session\u2019s, or that of the directory' },
+  recipient: { kind: 'name', about: 'the inbox; default: this session\u2019s own' },
+} as const;
+
+export const sendFields = {
+  project,
+  sender: { kind: 'text', max: limits.nameCharactersMax, required: true, about: 'who sends: a label, provenance and no identity' },
+  recipient,
+  idempotency_key: idempotencyKey,
+  payload: { kind: 'json', required: true, about: 'the body: text, or any JSON value with content_type application/json' },
+  target_kind: targetKind,
+  intended_session: { kind: 'name', about: 'the one session of the principal that is meant' },
+  content_type: { kind: 'choice', choices: ['text/plain', 'application/json'], about: 'default text/plain' },
+  privacy: { kind: 'choice', choices: ['private', 'team'], about: 'default private' },
+  correlation_id: { kind: 'text', max: limits.idCharactersMax, about: 'links messages; changes nothing else' },
+  reply_to: { kind: 'text', max: limits.idCharactersMax, about: 'the message this answers' },
+  task_id: { kind: 'text', max: limits.idCharactersMax, about: 'the task this belongs to' },
+  status: {
+    kind: 'choice',
+    choices: ['update', 'needs_input', 'result', 'failed', 'canceled'],
+    about: 'of the task; an update wakes nobody',
+  },
+  quiet: { kind: 'flag', about: 'a courtesy that needs no turn: wakes nobody' },
+} as const satisfies Fields;
+
+export const pollFields = {
+  project,
+  recipient,
+  cursor: { kind: 'text', max: limits.cursorCharactersMax, about: 'next_cursor of the last poll' },
+  limit: { kind: 'integer', min: 1, max: limits.pollCountMax, about: `events at most (default ${limits.pollCountDefault})` },
+  wait_ms: { kind: 'integer', min: 0, max: limits.pollWaitMsMax, about: 'wait as long for a first event (default 0)' },
+} as const satisfies Fields;
+
+export const fetchFields = {
+  project,
+  recipient,
+  message_id: messageId,
+  target_kind: targetKind,
+} as const satisfies Fields;
+
+export const intakeFields = {
+  project,
+  recipient,
+  message_id: messageId,
+  idempotency_key: idempotencyKey,
+  state: { kind: 'choice', choices: ['fetched', 'ingested'], required: true, about: 'what really happened' },
+} as const satisfies Fields;
+
+export const ackFields = {
+  project,
+  recipient,
+  message_id: messageId,
+  idempotency_key: idempotencyKey,
+  host_accept_id: { kind: 'text', max: limits.idCharactersMax, about: 'the host acceptance this answers' },
+} as const satisfies Fields;
+
+export const receiptsFields = { project, recipient, message_id: messageId } as const satisfies Fields;
+
+export const discoverFields = {
+  project,
+  limit: { kind: 'integer', min: 1, max: limits.discoverCountMax, about: `cards at most (default ${limits.discoverCountDefault})` },
+} as const satisfies Fields;
+
+export const receiveFields = {
+  notification_id: { kind: 'text', max: limits.idCharactersMax, about: 'of the notice; advisory' },
+  limit: { kind: 'integer', min: 1, max: limits.receiveCountMax, about: `messages at most (default ${limits.receiveCountDefault})` },
+  ...scopeOptional,
+} as const satisfies Fields;
+
+export const acknowledgeFields = {
+  messages: { kind: 'list', required: true, about: `1 to ${limits.acknowledgeCountMax} receipts, verbatim as received` },
+  ...scopeOptional,
+} as const satisfies Fields;
+
+export type SendRequest = ValuesOf<typeof sendFields>;
+export type PollRequest = ValuesOf<typeof pollFields>;
+export type FetchRequest = ValuesOf<typeof fetchFields>;
+export type IntakeRequest = ValuesOf<typeof intakeFields>;
+export type AckRequest = ValuesOf<typeof ackFields>;
+export type ReceiptsRequest = ValuesOf<typeof receiptsFields>;
+export type DiscoverRequest = ValuesOf<typeof discoverFields>;
+export type ReceiveRequest = ValuesOf<typeof receiveFields>;
+export type AcknowledgeRequest = ValuesOf<typeof acknowledgeFields>;

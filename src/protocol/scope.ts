@@ -1,0 +1,51 @@
+// Scope identifiers: who an inbox belongs to. Every read and write passes here, so that one spelling
+// reaches one inbox: NFC and trimmed, otherwise compared exactly.
+
+import { Refusal, type Result } from './errors.ts';
+import { limits } from './limits.ts';
+
+const loneSurrogate = /\p{Surrogate}/u;
+const pathShaped = /^(?:\/|[A-Za-z]:[\\/]|\\\\)/;
+const controlCharacter = /[\u0000-\u001f\u007f-\u009f]/;
+
+/** Whether the text can be stored as UTF-8 without loss. */
+export function isWellFormed(text: string): boolean {
+  return !loneSurrogate.test(text);
+}
+
+/** Number of Unicode code points. */
+export function characters(text: string): number {
+  let count = 0;
+  for (const _ of text) count += 1;
+  return count;
+}
+
+/**
+ * A project, recipient, principal or intended session, normalised.
+ * Refuses blank, over 200 characters, lone surrogates (`invalid_request`) and absolute file paths
+ * (`path_shaped_identifier`).
+ */
+export function readName(field: string, value: string): Result<string> {
+  if (!isWellFormed(value)) return new Refusal('invalid_request', `${field} holds a lone surrogate`, { field });
+  const name = value.normalize('NFC').trim();
+  const length = characters(name);
+  if (length === 0) return new Refusal('invalid_request', `${field} is blank`, { field });
+  if (length > limits.nameCharactersMax)
+    return new Refusal('invalid_request', `${field} has ${length} characters; at most ${limits.nameCharactersMax}`, { field });
+  if (pathShaped.test(name))
+    return new Refusal('path_shaped_identifier', `${field} looks like a file path; a valid value is "reviewer"`, { field });
+  return name;
+}
+
+/** Whether a host's session id may be used as one: 1 to 128 characters without control characters. */
+export function isSessionId(value: string): boolean {
+  const length = characters(value);
+  return length >= 1 && length <= limits.sessionIdCharactersMax && isWellFormed(value) && !controlCharacter.test(value);
+}
+
+/** The principal of a session that nobody gave another one. `host` is the host kind of its registration. */
+export function sessionScopedPrincipal(host: string, sessionId: string): string {
+  if (host === 'claude') return `claude-session-${sessionId}`;
+  if (host === 'codex') return `codex-thread-${sessionId}`;
+  return `session-${sessionId}`;
+}

@@ -1,0 +1,66 @@
+// Who can be reached: sessions, their bells, and what a sender may be told of them.
+
+export type Bell = 'listener' | 'channel' | 'codex-queue' | 'acp' | 'none';
+export const bells: readonly Bell[] = ['listener', 'channel', 'codex-queue', 'acp', 'none'];
+
+export type AdapterKind = 'claude-listener' | 'claude-channel' | 'codex-queue' | 'codex-app-server' | 'acp' | 'poll';
+export const adapterKinds: readonly AdapterKind[] = [
+  'claude-listener',
+  'claude-channel',
+  'codex-queue',
+  'codex-app-server',
+  'acp',
+  'poll',
+];
+
+export type HostKind = 'claude' | 'codex' | 'gemini' | 'other';
+export const hostKinds: readonly HostKind[] = ['claude', 'codex', 'gemini', 'other'];
+
+/** Which of two processes for one session holds it: the stronger bell. */
+export function bellStrength(bell: Bell): number {
+  return bell === 'none' ? 0 : bell === 'listener' ? 1 : 2;
+}
+
+/** What a sender learns about the recipient after the commit; observed, never stored. */
+export type Presence = 'live' | 'deaf' | 'away' | 'gone' | 'unknown' | 'not_checked';
+
+const presenceOrder: readonly Presence[] = ['live', 'deaf', 'away', 'gone'];
+
+/** A principal shows the best of its sessions. */
+export function bestPresence(all: readonly Presence[]): Presence {
+  return presenceOrder.find((state) => all.includes(state)) ?? 'unknown';
+}
+
+/** One live session, exactly these keys. */
+export interface Card {
+  session_id: string;
+  principal_id: string;
+  host_kind: HostKind;
+  project: string;
+  model: null;
+  work_summary: string | null;
+  active: boolean;
+  generation: number;
+  lease_expires_at_ms: number;
+}
+
+/** What a process says when it registers a session. */
+export interface Registration {
+  project: string;
+  principal_id: string;
+  session_id: string;
+  adapter_kind: AdapterKind;
+  bell: Bell;
+  host_kind: HostKind;
+  work_summary?: string;
+  lease_ms?: number;
+  if_free?: boolean;
+}
+
+/** Names one live registration of a session. */
+export interface ConnectionKey {
+  connection_id: string;
+  generation: number;
+}
+
+export type DisconnectReason = 'adapter_disconnect' | 'socket_closed' | 'superseded' | 'lease_expired' | 'router_restart';

@@ -1,0 +1,95 @@
+// The live registrations of this router, and the hand-offs that wait for a host's outcome. A cache: the store holds
+// what counts.
+
+import type { Socket } from 'node:net';
+import type { Clock } from '../ports/clock.ts';
+import type { ConnectionRow } from '../ports/store.ts';
+import { writeFrame } from '../protocol/frames.ts';
+import type { ConnectionKey } from '../protocol/session.ts';
+import type { HandOff, HostOutcome } from '../sessions/switchboard.ts';
+
+/** A client on the socket; after `register` it is a session's process. */
+export interface Peer {
+  socket: Socket;
+  connection: (ConnectionKey & { project: string; session_id: string }) | undefined;
+  /** Register, heartbeat and discover frames in the running minute. */
+  frames: { count: number; sinceMs: number };
+}
+
+export function writeTo(peer: Peer, frame: Readonly<Record<string, unknown>>): void {
+  if (!peer.socket.destroyed) peer.socket.write(writeFrame(frame));
+}
+
+export class Connections {
+  readonly #clock: Clock;
+  readonly #outcomeWaitMs: number;
+  readonly #peers = new Map<string, Peer>();
+  /** By attempt. */
+  readonly #waiting = new Map<string, { connectionId: string; settle: (outcome: HostOutcome) => void }>();
+
+  constructor(clock: Clock, outcomeWaitMs: number) {
+    this.#clock = clock;
+    this.#outcomeWaitMs = outcomeWaitMs;
+  }
+
+  get size(): number {
+    return this.#peers.size;
+  }
+
+  all(): Peer[] {
+    return [...this.#peers.values()];
+  }
+
+  add(connectionId: string, peer: Peer): void {
+    this.#peers.set(connectionId, peer);
+  }
+
+  /** Its hand-offs end unanswered. */
+  remove(connectionId: string): Peer | undefined {
+    const peer = this.#peers.get(connectionId);
+    this.#peers.delete(connectionId);
+    for (const entry of [...this.#waiting.values()])
+      if (entry.connectionId === connectionId) entry.settle({ outcome: 'disconnected' });
+    return peer;
+  }
+
+  /** Tells the process of a replaced session that it has been; it gets nothing more. */
+  supersede(replaced: ConnectionRow): void {
+    const peer = this.remove(replaced.connection_id);
+    if (peer === undefined) return;
+    peer.connection = undefined;
+    const { connection_id, generation } = replaced;
+    writeTo(peer, { type: 'session_superseded', request_id: connection_id, connection_id, generation });
+  }
+
+  pending(connectionId: string): number {
+    let count = 0;
+    for (const entry of this.#waiting.values()) if (entry.connectionId === connectionId) count += 1;
+    return count;
+  }
+
+  hand(connection: ConnectionRow, handOff: HandOff): Promise<HostOutcome> {
+    const { connection_id, generation } = connection;
+    const peer = this.#peers.get(connection_id);
+    if (peer === undefined) return Promise.resolve({ outcome: 'disconnected' });
+    const request_id = handOff.attempt_id;
+    return new Promise((resolve) => {
+      const settle = (outcome: HostOutcome): void => {
+        cancel();
+        this.#waiting.delete(request_id);
+        resolve(outcome);
+      };
+      const cancel = this.#clock.after(this.#outcomeWaitMs, () => settle({ outcome: 'timeout' }));
+      this.#waiting.set(request_id, { connectionId: connection_id, settle });
+      writeTo(peer, { type: 'deliver', request_id, ...handOff, connection_id, generation, untrusted_payload: true });
+    });
+  }
+
+  /** @returns whether a hand-off was still waiting for this outcome on this connection. */
+  settle(attemptId: string, connectionId: string, outcome: HostOutcome): boolean {
+    const entry = this.#waiting.get(attemptId);
+    if (entry?.connectionId !== connectionId) return false;
+    entry.settle(outcome);
+    return true;
+  }
+}

@@ -1,0 +1,145 @@
+// What each frame may do. The use cases decide; here is only who may ask, and on which connection.
+
+import { equalSecrets } from '../crypto/hash.ts';
+import type { Log } from '../ports/log.ts';
+import { describeError, isRefusal, Refusal, type Result } from '../protocol/errors.ts';
+import type { RequestFrame } from '../protocol/frames.ts';
+import type { Json } from '../protocol/json.ts';
+import { isSessionId, readName } from '../protocol/scope.ts';
+import type { DisconnectReason, Registration } from '../protocol/session.ts';
+import { version } from '../protocol/version.ts';
+import { disconnect } from '../sessions/disconnect.ts';
+import { discover } from '../sessions/discover.ts';
+import { dispatch } from '../sessions/dispatch.ts';
+import { heartbeat } from '../sessions/heartbeat.ts';
+import { register } from '../sessions/register.ts';
+import type { HostOutcome, Switchboard } from '../sessions/switchboard.ts';
+import type { Connections, Peer } from './connections.ts';
+
+export interface Desk {
+  board: Switchboard;
+  connections: Connections;
+  token: string;
+  log: Log;
+  /** What `status` reports. */
+  describe(): object;
+  /** Called by an authenticated `stop`. */
+  stop(): void;
+}
+
+type Fields = RequestFrame['fields'];
+type Handler = (peer: Peer, fields: Fields) => Result<object> | Promise<Result<object>>;
+
+export function handlersOf(desk: Desk): Record<RequestFrame['type'], Handler> {
+  const { board, connections } = desk;
+  const guarded = authenticated(desk.token);
+  const dispatchOnce = joining(desk);
+  return {
+    register: guarded((peer, fields) => registerPeer(desk, peer, fields)),
+    heartbeat: onOwnConnection(async (peer, fields) => {
+      const result = await heartbeat(board, fields as unknown as Parameters<typeof heartbeat>[1]);
+      if (isRefusal(result)) await dropPeer(desk, peer, 'lease_expired');
+      return result;
+    }),
+    disconnect: onOwnConnection(async (peer) => {
+      await dropPeer(desk, peer, 'adapter_disconnect');
+      return { disconnected: true };
+    }),
+    discover: guarded((_, fields) => ({ cards: discover(board, fields as { project: string; limit?: number }) })),
+    notify: guarded((_, { project, delivery_id, wait }) => {
+      const running = dispatchOnce(String(project), String(delivery_id));
+      return wait === true ? running : { delivered: false, reason: 'dispatched' };
+    }),
+    host_accept: onOwnConnection((_, fields) =>
+      settle(connections, fields, {
+        outcome: 'accepted',
+        content: fields.content as 'notice' | 'full',
+        receipt: fields.receipt as Json,
+      }),
+    ),
+    host_reject: onOwnConnection((_, fields) =>
+      settle(connections, fields, { outcome: 'rejected', failure_code: String(fields.failure_code) }),
+    ),
+    status: guarded(() => ({ postbell_version: version, live_connections: connections.size, ...desk.describe() })),
+    stop: guarded(() => {
+      board.clock.after(0, desk.stop);
+      return { stopping: true };
+    }),
+  };
+}
+
+const authenticated =
+  (token: string) =>
+  (handler: Handler): Handler =>
+  (peer, fields) =>
+    equalSecrets(String(fields.auth_token), token)
+      ? handler(peer, fields)
+      : new Refusal('authentication_failed', 'wrong router token');
+
+const onOwnConnection =
+  (handler: Handler): Handler =>
+  (peer, fields) => {
+    const key = peer.connection;
+    const own = key?.connection_id === fields.connection_id && key?.generation === fields.generation;
+    return own ? handler(peer, fields) : new Refusal('stale_generation', 'not the connection that registered');
+  };
+
+function settle(connections: Connections, fields: Fields, outcome: HostOutcome): object {
+  const correlated = connections.settle(String(fields.attempt_id), String(fields.connection_id), outcome);
+  return { correlated };
+}
+
+async function registerPeer({ board, connections, log, ...desk }: Desk, peer: Peer, fields: Fields): Promise<Result<object>> {
+  const registration = readRegistration(fields);
+  if (isRefusal(registration)) return registration;
+  if (peer.connection !== undefined) await dropPeer({ board, connections, log, ...desk }, peer, 'adapter_disconnect');
+  const result = await register(board, registration);
+  if (isRefusal(result)) return result;
+  const { replaced, ...key } = result;
+  if (replaced !== undefined) connections.supersede(replaced);
+  if (peer.socket.destroyed) {
+    await disconnect(board, key.connection_id, 'socket_closed');
+    return new Refusal('connection_closed', 'the socket closed while it registered');
+  }
+  const { project, session_id, bell } = registration;
+  peer.connection = { ...key, project, session_id };
+  connections.add(key.connection_id, peer);
+  log.info('registered', { session_id, bell, generation: key.generation });
+  return { ...key, drain_scheduled: false, postbell_version: version };
+}
+
+/** The peer's registration ends, by whatever way. */
+export async function dropPeer({ board, connections }: Desk, peer: Peer, reason: DisconnectReason): Promise<void> {
+  const key = peer.connection;
+  if (key === undefined) return;
+  peer.connection = undefined;
+  connections.remove(key.connection_id);
+  await disconnect(board, key.connection_id, reason);
+}
+
+/** One operation a delivery at a time: a second notify joins the first. */
+function joining({ board, log }: Desk): (project: string, deliveryId: string) => Promise<object> {
+  const inFlight = new Map<string, Promise<object>>();
+  return (project, deliveryId) => {
+    const running = inFlight.get(deliveryId);
+    if (running !== undefined) return running;
+    const started = dispatch(board, project, deliveryId).finally(() => inFlight.delete(deliveryId));
+    started.catch((error: unknown) =>
+      log.warn('dispatch failed', { delivery_id: deliveryId, code: describeError(error).code }),
+    );
+    inFlight.set(deliveryId, started);
+    return started;
+  };
+}
+
+/** The registration in a frame, normalised. */
+function readRegistration(fields: Fields): Result<Registration> {
+  const { auth_token: _, postbell_version: __, ...given } = fields;
+  const registration = given as unknown as Registration;
+  const project = readName('project', registration.project);
+  if (isRefusal(project)) return project;
+  const principal_id = readName('principal_id', registration.principal_id);
+  if (isRefusal(principal_id)) return principal_id;
+  if (!isSessionId(registration.session_id)) return new Refusal('invalid_field', 'session_id is malformed');
+  return { ...registration, project, principal_id };
+}

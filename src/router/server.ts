@@ -1,0 +1,126 @@
+// The router's socket: lines in, answers out, and a look at the leases every second.
+
+import { createServer, type Server, type Socket } from 'node:net';
+import type { Log } from '../ports/log.ts';
+import { describeError, isRefusal, Refusal, type Result } from '../protocol/errors.ts';
+import { type RequestFrame, readRequest } from '../protocol/frames.ts';
+import { limits } from '../protocol/limits.ts';
+import { closeLeftOpen, expireLeases } from '../sessions/disconnect.ts';
+import type { Switchboard } from '../sessions/switchboard.ts';
+import { Connections, type Peer, writeTo } from './connections.ts';
+import { type Desk, dropPeer, handlersOf } from './handlers.ts';
+import { lineReader } from './lines.ts';
+
+const leaseCheckMs = 1_000;
+const counted = new Set<RequestFrame['type']>(['register', 'heartbeat', 'discover']);
+
+export interface RouterOptions {
+  ports: Omit<Switchboard, 'hand' | 'pending'>;
+  token: string;
+  log: Log;
+  pid: number;
+  /** Called by an authenticated `stop`. */
+  stop(): void;
+}
+
+export interface RouterServer {
+  /** Closes what an earlier router left open, then takes connections at `socketPath`. */
+  listen(socketPath: string): Promise<void>;
+  /** Ends every registration with `router_restart`. */
+  close(): Promise<void>;
+}
+
+export function routerServer({ ports, token, log, pid, stop }: RouterOptions): RouterServer {
+  const startedMs = ports.clock.nowMs();
+  const connections = new Connections(ports.clock, ports.hostOutcomeWaitMs);
+  const board: Switchboard = {
+    ...ports,
+    hand: (connection, handOff) => connections.hand(connection, handOff),
+    pending: (connectionId) => connections.pending(connectionId),
+  };
+  const describe = (): object => ({ pid, uptime_ms: ports.clock.nowMs() - startedMs });
+  const desk: Desk = { board, connections, token, log, stop, describe };
+  const sockets = new Set<Socket>();
+  const server = createServer(acceptor(desk, sockets));
+  let cancelLeaseCheck = (): void => {};
+  const checkLeases = (): void => {
+    cancelLeaseCheck = ports.clock.after(leaseCheckMs, checkLeases);
+    expireLeases(ports).then(
+      (ids) => ids.forEach((id) => connections.remove(id)),
+      (error: unknown) => log.warn('lease check failed', { code: describeError(error).code }),
+    );
+  };
+  return {
+    listen: async (socketPath) => {
+      await closeLeftOpen(ports);
+      await listening(server, socketPath);
+      checkLeases();
+    },
+    close: async () => {
+      cancelLeaseCheck();
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      await Promise.all(connections.all().map((peer) => dropPeer(desk, peer, 'router_restart')));
+      for (const socket of sockets) socket.destroy();
+      await closed;
+    },
+  };
+}
+
+function listening(server: Server, socketPath: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(socketPath, () => resolve());
+  });
+}
+
+/** Takes one client; an error on its socket ends that client and nothing else. */
+function acceptor(desk: Desk, sockets: Set<Socket>): (socket: Socket) => void {
+  const handlers = handlersOf(desk);
+  const { clock } = desk.board;
+  const failed = (what: string) => (error: unknown) => desk.log.warn(what, { code: describeError(error).code });
+
+  const handle = async (peer: Peer, frame: RequestFrame): Promise<Result<object>> => {
+    if (counted.has(frame.type) && overRate(peer, clock.nowMs()))
+      return new Refusal('rate_limited', 'too many frames in a minute');
+    try {
+      return await handlers[frame.type](peer, frame.fields);
+    } catch (error) {
+      const { code, message } = describeError(error);
+      desk.log.warn('request failed', { type: frame.type, code });
+      return new Refusal(code, message);
+    }
+  };
+
+  const answer = async (peer: Peer, line: string): Promise<void> => {
+    const { request_id, frame } = readRequest(line);
+    const result = isRefusal(frame) ? frame : await handle(peer, frame);
+    if (!isRefusal(result)) return writeTo(peer, { ok: true, request_id, ...result });
+    refuse(peer, request_id, result);
+  };
+
+  return (socket) => {
+    sockets.add(socket);
+    const peer: Peer = { socket, connection: undefined, frames: { count: 0, sinceMs: clock.nowMs() } };
+    const tooLarge = new Refusal('frame_too_large', `a frame is at most ${limits.frameBytesMax} bytes`);
+    const take = (line: string): void => void answer(peer, line).catch(failed('answer failed'));
+    socket.on('data', lineReader(limits.frameBytesMax, take, () => refuse(peer, '', tooLarge)));
+    socket.on('error', () => socket.destroy());
+    socket.on('close', () => {
+      sockets.delete(socket);
+      dropPeer(desk, peer, 'socket_closed').catch(failed('drop failed'));
+    });
+  };
+}
+
+/** An answer with a code; after some the connection is closed, since nothing true can follow. */
+function refuse(peer: Peer, request_id: string, { code, message }: Refusal): void {
+  writeTo(peer, { ok: false, request_id, error: { code, message } });
+  if (code === 'authentication_failed' || code === 'frame_too_large') peer.socket.end();
+}
+
+function overRate(peer: Peer, nowMs: number): boolean {
+  const passed = nowMs - peer.frames.sinceMs;
+  if (passed >= 60_000 || passed < 0) peer.frames = { count: 0, sinceMs: nowMs };
+  peer.frames.count += 1;
+  return peer.frames.count > limits.framesPerMinuteMax;
+}

@@ -1,0 +1,51 @@
+// What happened since a position, table by table, for the live view. Payload-free.
+
+import type { Feed, FeedItem, FeedPosition } from '../ports/store.ts';
+import type { Database } from './database.ts';
+
+const countMax = 200;
+
+const sources = {
+  message: `
+    SELECT m.seq, m.created_at AS at, 'message' AS kind, m.message_id, m.project, m.sender AS "from", d.recipient AS "to",
+      coalesce(m.status, d.target_kind) AS detail
+    FROM message m JOIN delivery d ON d.message_id = m.message_id WHERE m.seq > ? ORDER BY m.seq LIMIT ?`,
+  attempt: `
+    SELECT a.seq, a.started_at AS at, 'attempt' AS kind, d.message_id, d.project, c.session_id AS "to", c.bell AS detail
+    FROM attempt a JOIN delivery d ON d.delivery_id = a.delivery_id JOIN connection c ON c.connection_id = a.connection_id
+    WHERE a.seq > ? ORDER BY a.seq LIMIT ?`,
+  host_accept: `
+    SELECT h.seq, h.accepted_at AS at, 'host_accept' AS kind, d.message_id, d.project, c.session_id AS "to",
+      h.content || ' to ' || h.adapter_kind AS detail
+    FROM host_accept h JOIN delivery d ON d.delivery_id = h.delivery_id JOIN attempt a ON a.attempt_id = h.attempt_id
+    JOIN connection c ON c.connection_id = a.connection_id WHERE h.seq > ? ORDER BY h.seq LIMIT ?`,
+  receipt: `
+    SELECT r.seq, r.recorded_at AS at, r.receipt_kind AS kind, d.message_id, d.project, r.actor AS "to", r.value AS detail
+    FROM receipt r JOIN delivery d ON d.delivery_id = r.delivery_id WHERE r.seq > ? ORDER BY r.seq LIMIT ?`,
+  presence: `
+    SELECT p.seq, p.recorded_at AS at, p.transition AS kind, c.project, c.principal_id AS "from", c.session_id AS "to",
+      coalesce(p.reason, c.bell) AS detail
+    FROM presence p JOIN connection c ON c.connection_id = p.connection_id WHERE p.seq > ? ORDER BY p.seq LIMIT ?`,
+} as const satisfies Record<keyof FeedPosition, string>;
+
+const tables = Object.keys(sources) as (keyof FeedPosition)[];
+
+export function feed(database: Database): Feed {
+  return {
+    end: () =>
+      Object.fromEntries(
+        tables.map((table) => [table, database.get(`SELECT coalesce(max(seq), 0) AS seq FROM ${table}`)?.seq as number]),
+      ) as FeedPosition,
+    since: (position) => {
+      const next: Record<string, number> = { ...position };
+      const items: FeedItem[] = [];
+      for (const table of tables)
+        for (const { seq, ...item } of database.all(sources[table], position[table], countMax)) {
+          next[table] = seq as number;
+          items.push(item as unknown as FeedItem);
+        }
+      items.sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0));
+      return { items, position: next as FeedPosition };
+    },
+  };
+}

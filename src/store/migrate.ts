@@ -1,0 +1,23 @@
+// Numbered migrations, embedded at build. The version is SQLite's own user_version, looked at again under the write
+// lock, so that two processes may race here.
+
+import { Fault } from '../protocol/errors.ts';
+import type { Database } from './database.ts';
+import localMail from './sql/001-local-mail.sql';
+
+const migrations: readonly string[] = [localMail];
+
+/** Whether the store must be written before it can be used. Fault where a newer release made it. */
+export function needsMigration(database: Database, path: string): boolean {
+  const version = database.pragma('user_version') as number;
+  if (version > migrations.length)
+    throw new Fault('store_unreadable', `the store has schema ${version}, this release knows ${migrations.length}: ${path}`);
+  return version < migrations.length;
+}
+
+/** Brings the schema up to date. The caller holds a write transaction. */
+export function migrate(database: Database): void {
+  const version = database.pragma('user_version') as number;
+  for (const [index, sql] of migrations.entries()) if (index >= version) database.script(sql);
+  database.script(`PRAGMA user_version = ${Math.max(version, migrations.length)}`);
+}

@@ -1,0 +1,101 @@
+import type { ListenerRow, Notices } from '../ports/store.ts';
+import type { Reservation } from '../protocol/notices.ts';
+import type { HandOffState } from '../protocol/states.ts';
+import type { Database, Row } from './database.ts';
+
+const columns = 'notification_id, session_root, state, step, rung_at_ms, expires_at_ms';
+
+export function notices(database: Database): Notices {
+  const reservation = (row: Row | undefined): Reservation | undefined => {
+    if (row === undefined) return undefined;
+    const covered = database
+      .all(
+        `SELECT v.delivery_id FROM reservation_cover v JOIN delivery d ON d.delivery_id = v.delivery_id
+         WHERE v.notification_id = ? AND d.open = 1 ORDER BY d.seq`,
+        row.notification_id as string,
+      )
+      .map((cover) => cover.delivery_id as string);
+    return { ...(row as unknown as Omit<Reservation, 'covered'>), covered };
+  };
+  return {
+    newest: (root) =>
+      reservation(database.get(`SELECT ${columns} FROM reservation WHERE session_root = ? ORDER BY seq DESC LIMIT 1`, root)),
+    byId: (id) => reservation(database.get(`SELECT ${columns} FROM reservation WHERE notification_id = ?`, id)),
+    open: (row) => {
+      database.run(
+        `INSERT INTO reservation (${columns}) VALUES (?, ?, ?, ?, ?, ?)`,
+        row.notification_id,
+        row.session_root,
+        row.state,
+        row.step,
+        row.rung_at_ms,
+        row.expires_at_ms,
+      );
+    },
+    cover: (notificationId, deliveryIds) => {
+      for (const id of deliveryIds)
+        database.run('INSERT OR IGNORE INTO reservation_cover (delivery_id, notification_id) VALUES (?, ?)', id, notificationId);
+    },
+    setEnd: (notificationId, rungAtMs, expiresAtMs) => {
+      database.run(
+        'UPDATE reservation SET rung_at_ms = ?, expires_at_ms = ? WHERE notification_id = ?',
+        rungAtMs,
+        expiresAtMs,
+        notificationId,
+      );
+    },
+    setState: (notificationId, state) => {
+      database.run('UPDATE reservation SET state = ? WHERE notification_id = ?', state, notificationId);
+    },
+    markRung: (notificationId) => {
+      database.run('UPDATE reservation_cover SET rung = 1 WHERE notification_id = ?', notificationId);
+    },
+    isRung: (notificationId, deliveryId) =>
+      database.get(
+        'SELECT rung FROM reservation_cover WHERE notification_id = ? AND delivery_id = ?',
+        notificationId,
+        deliveryId,
+      )?.rung === 1,
+    handOffOf: (deliveryId) => {
+      const row = database.get(
+        `SELECT n.state, v.rung FROM reservation_cover v JOIN reservation n ON n.notification_id = v.notification_id
+         WHERE v.delivery_id = ? ORDER BY n.seq DESC LIMIT 1`,
+        deliveryId,
+      );
+      if (row === undefined) return undefined;
+      return row.rung === 1 || row.state === 'delivery_failed' ? (row.state as HandOffState) : 'preparing';
+    },
+    appendRow: (row) => {
+      database.run(
+        'INSERT INTO listener_row (session_id, notification_id, text, created_at) VALUES (?, ?, ?, ?)',
+        row.session_id,
+        row.notification_id,
+        row.text,
+        row.created_at,
+      );
+    },
+    rows: (ids, position, count) =>
+      database
+        .all(
+          `SELECT l.seq, l.notification_id, l.text, EXISTS (
+             SELECT 1 FROM reservation_cover v JOIN delivery d ON d.delivery_id = v.delivery_id
+             WHERE v.notification_id = l.notification_id AND d.open = 1) AS waiting
+           FROM listener_row l WHERE l.session_id IN (SELECT value FROM json_each(?)) AND l.seq > ?
+           ORDER BY l.seq LIMIT ?`,
+          JSON.stringify(ids),
+          position,
+          count,
+        )
+        .map(({ waiting, ...row }) => ({ ...row, waiting: waiting === 1 }) as unknown as ListenerRow),
+    cursor: (root) =>
+      (database.get('SELECT position FROM listener_cursor WHERE session_root = ?', root)?.position ?? 0) as number,
+    setCursor: (root, position) => {
+      database.run(
+        `INSERT INTO listener_cursor VALUES (?1, ?2)
+         ON CONFLICT (session_root) DO UPDATE SET position = max(position, ?2)`,
+        root,
+        position,
+      );
+    },
+  };
+}

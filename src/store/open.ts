@@ -1,0 +1,161 @@
+// Opens the store. Durability is set here and read back: the driver's own default is synchronous=NORMAL on all
+// connections but the first, and then an answered send could be lost with the power.
+
+import BetterSqlite3 from 'better-sqlite3';
+import type { Clock } from '../ports/clock.ts';
+import type { Random } from '../ports/random.ts';
+import type { Store, Tx } from '../ports/store.ts';
+import { assert } from '../protocol/assert.ts';
+import { Fault } from '../protocol/errors.ts';
+import { limits } from '../protocol/limits.ts';
+import { attempts } from './attempts.ts';
+import { Database, isBusy, storeFault } from './database.ts';
+import { feed } from './feed.ts';
+import { identity } from './identity.ts';
+import { messages } from './messages.ts';
+import { migrate, needsMigration } from './migrate.ts';
+import { notices } from './notices.ts';
+import { createPrivateFile } from './private-file.ts';
+import { receipts } from './receipts.ts';
+import { sessions } from './sessions.ts';
+import { waiting } from './waiting.ts';
+
+/** Before 3.51.3, SQLite could lose a reset of the WAL under several connections. */
+const sqliteVersionMin = [3, 51, 3] as const;
+
+/** One try inside SQLite; short, since it stops the whole process. The rest of the wait is ours. */
+const busyTimeoutMs = 5;
+const retryMsMin = 2;
+const retryMsMax = 25;
+
+export interface StoreOptions {
+  path: string;
+  clock: Clock;
+  random: Random;
+  /** How long a writer waits for the lock. */
+  lockWaitMs?: number;
+}
+
+/** Opens the store at `path`, makes and migrates it where needed. Fault as `Store.write`. */
+export async function openStore(options: StoreOptions): Promise<Store> {
+  const { path } = options;
+  createPrivateFile(path);
+  const database = connect(path);
+  try {
+    const store = storeOver(database, options);
+    if (needsMigration(database, path)) await store.write(() => migrate(database));
+    return store;
+  } catch (error) {
+    database.close();
+    throw storeFault(error, path);
+  }
+}
+
+function connect(path: string): Database {
+  try {
+    const database = new Database(new BetterSqlite3(path, { timeout: busyTimeoutMs }));
+    checkVersion(database);
+    for (let tries = 1; database.pragma('journal_mode') !== 'wal'; tries += 1) enterWal(database, tries, path);
+    database.pragma('synchronous = FULL');
+    database.pragma('foreign_keys = ON');
+    assert(database.pragma('synchronous') === 2, 'synchronous is FULL on every connection');
+    return database;
+  } catch (error) {
+    throw storeFault(error, path);
+  }
+}
+
+/** Another process may be making the store this very moment; each try waits `busyTimeoutMs` inside SQLite. */
+function enterWal(database: Database, tries: number, path: string): void {
+  if (tries > 100) throw new Fault('store_busy', `the store could not be put in WAL mode: ${path}`);
+  try {
+    database.pragma('journal_mode = WAL');
+  } catch (error) {
+    if (!isBusy(error)) throw error;
+  }
+}
+
+function checkVersion(database: Database): void {
+  const version = String(database.get('SELECT sqlite_version() AS version')?.version);
+  const [major = 0, minor = 0, patch = 0] = version.split('.').map(Number);
+  const number = major * 1_000_000 + minor * 1_000 + patch;
+  const [a, b, c] = sqliteVersionMin;
+  if (number < a * 1_000_000 + b * 1_000 + c)
+    throw new Fault('store_unreadable', `SQLite ${version} is too old; at least ${sqliteVersionMin.join('.')}`);
+}
+
+function aggregates(database: Database): Tx {
+  return {
+    messages: messages(database),
+    waiting: waiting(database),
+    receipts: receipts(database),
+    sessions: sessions(database),
+    attempts: attempts(database),
+    notices: notices(database),
+    identity: identity(database),
+    feed: feed(database),
+  };
+}
+
+/** The port over one connection. */
+export function storeOver(database: Database, options: StoreOptions): Store {
+  const { path, clock, random } = options;
+  const tx = aggregates(database);
+  let seenVersion: unknown;
+
+  const within = <T>(begin: string, work: (tx: Tx) => T): T => {
+    database.run(begin);
+    try {
+      const value = work(tx);
+      database.run('COMMIT');
+      return value;
+    } catch (error) {
+      rollback(database);
+      throw error;
+    }
+  };
+
+  const pause = (): Promise<void> => {
+    const jitter = (random.bytes(1)[0] as number) / 255;
+    return new Promise((resolve) => clock.after(retryMsMin + jitter * (retryMsMax - retryMsMin), resolve));
+  };
+
+  const write = async <T>(work: (tx: Tx) => T): Promise<T> => {
+    const deadline = clock.nowMs() + (options.lockWaitMs ?? limits.writeLockWaitMs);
+    for (;;) {
+      try {
+        return within('BEGIN IMMEDIATE', work);
+      } catch (error) {
+        if (!isBusy(error) || clock.nowMs() >= deadline) throw storeFault(error, path);
+      }
+      await pause();
+    }
+  };
+
+  return {
+    read: (work) => {
+      try {
+        return within('BEGIN', work);
+      } catch (error) {
+        throw storeFault(error, path);
+      }
+    },
+    write,
+    changed: () => {
+      const version = database.pragma('data_version');
+      const changed = version !== seenVersion;
+      seenVersion = version;
+      return changed;
+    },
+    close: () => database.close(),
+  };
+}
+
+/** A failed statement may have ended the transaction already; the first error is the one to report. */
+function rollback(database: Database): void {
+  try {
+    database.run('ROLLBACK');
+  } catch {
+    // nothing was open
+  }
+}

@@ -1,0 +1,155 @@
+import type { ConnectionRow, SessionRow, Sessions } from '../ports/store.ts';
+import type { Card } from '../protocol/session.ts';
+import type { Database } from './database.ts';
+
+const connectionColumns = `c.connection_id, c.project, c.session_id, c.generation, c.principal_id, c.adapter_kind, c.bell,
+  c.router_instance, c.lease_expires_at_ms, c.disconnect_reason`;
+
+/** The one definition of liveness: no disconnect, and a lease in the future. */
+const isLive = 'c.disconnected_at IS NULL AND c.lease_expires_at_ms > ?';
+
+const sessionColumns = 's.project, s.session_id, s.principal_id, s.adapter_kind, s.bell, s.host_kind, s.generation';
+
+const ofIds = (table: string): string => `${table}.session_id IN (SELECT value FROM json_each(?))`;
+
+export function sessions(database: Database): Sessions {
+  const connection = (sql: string, ...parameters: (string | number)[]): ConnectionRow | undefined =>
+    database.get(`SELECT ${connectionColumns} FROM connection c ${sql}`, ...parameters) as ConnectionRow | undefined;
+  return {
+    registered: (project, ids) =>
+      database.get(
+        `SELECT ${sessionColumns} FROM session s
+         JOIN connection c ON c.project = s.project AND c.session_id = s.session_id AND c.generation = s.generation
+         WHERE s.project = ? AND ${ofIds('s')} ORDER BY c.seq DESC LIMIT 1`,
+        project,
+        JSON.stringify(ids),
+      ) as SessionRow | undefined,
+    registeredAnywhere: (ids) =>
+      database.get(`SELECT 1 AS found FROM session s WHERE ${ofIds('s')} LIMIT 1`, JSON.stringify(ids)) !== undefined,
+    ofPrincipal: (project, principal) =>
+      database.all(
+        `SELECT ${sessionColumns} FROM session s WHERE s.project = ? AND s.principal_id = ?`,
+        project,
+        principal,
+      ) as unknown as SessionRow[],
+    live: (project, ids, nowMs) =>
+      connection(
+        `WHERE c.project = ? AND ${ofIds('c')} AND ${isLive} ORDER BY c.seq DESC LIMIT 1`,
+        project,
+        JSON.stringify(ids),
+        nowMs,
+      ),
+    liveOfPrincipal: (project, principal, nowMs) =>
+      connection(
+        `WHERE c.project = ? AND c.principal_id = ? AND ${isLive} AND c.bell <> 'none' ORDER BY c.seq DESC LIMIT 1`,
+        project,
+        principal,
+        nowMs,
+      ),
+    connection: (connectionId) => connection('WHERE c.connection_id = ?', connectionId),
+    last: (project, ids) =>
+      connection(`WHERE c.project = ? AND ${ofIds('c')} ORDER BY c.seq DESC LIMIT 1`, project, JSON.stringify(ids)),
+    cards: (project, nowMs, count) => cards(database, project, nowMs, count),
+    countLive: (nowMs) =>
+      database.get(`SELECT count(*) AS live FROM connection c WHERE ${isLive}`, nowMs)?.live as number,
+    connect: (row) => connect(database, row),
+    checkpoint: (project, principal) =>
+      database.get(
+        'SELECT activation_checkpoint FROM principal WHERE project = ? AND principal_id = ?',
+        project,
+        principal,
+      )?.activation_checkpoint as number | undefined,
+    renew: (connectionId, leaseExpiresAtMs, workSummary) => {
+      database.run('UPDATE connection SET lease_expires_at_ms = ? WHERE connection_id = ?', leaseExpiresAtMs, connectionId);
+      if (workSummary !== undefined)
+        database.run(
+          `UPDATE session SET work_summary = nullif(?, '') WHERE (project, session_id, generation) =
+             (SELECT project, session_id, generation FROM connection WHERE connection_id = ?)`,
+          workSummary,
+          connectionId,
+        );
+    },
+    disconnect: (connectionId, reason, at) => {
+      const ended = database.run(
+        `UPDATE connection SET disconnected_at = ?, disconnect_reason = ?
+         WHERE connection_id = ? AND disconnected_at IS NULL`,
+        at,
+        reason,
+        connectionId,
+      );
+      const transition = reason === 'superseded' ? 'superseded' : 'disconnected';
+      if (ended === 1) recordPresence(database, connectionId, transition, reason, at);
+    },
+    open: (exceptRouter) =>
+      database.all(
+        `SELECT ${connectionColumns} FROM connection c WHERE c.disconnected_at IS NULL AND c.router_instance IS NOT ?
+         ORDER BY c.seq`,
+        exceptRouter ?? null,
+      ) as unknown as ConnectionRow[],
+  };
+}
+
+function recordPresence(database: Database, connectionId: string, transition: string, reason: string | null, at: string): void {
+  database.run(
+    'INSERT INTO presence (connection_id, transition, reason, recorded_at) VALUES (?, ?, ?, ?)',
+    connectionId,
+    transition,
+    reason,
+    at,
+  );
+}
+
+function connect(database: Database, row: Parameters<Sessions['connect']>[0]): void {
+  const { registration: r, generation, connection_id, at } = row;
+  database.run(
+    `INSERT OR IGNORE INTO principal
+     VALUES (?1, ?2, coalesce((SELECT max(seq) FROM event WHERE project = ?1), 0))`,
+    r.project,
+    r.principal_id,
+  );
+  database.run(
+    'INSERT OR REPLACE INTO session VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
+    r.project,
+    r.session_id,
+    r.principal_id,
+    r.adapter_kind,
+    r.bell,
+    r.host_kind,
+    r.work_summary ?? null,
+    generation,
+  );
+  database.run(
+    `INSERT INTO connection (connection_id, project, session_id, generation, principal_id, adapter_kind, bell,
+       router_instance, lease_expires_at_ms, connected_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    connection_id,
+    r.project,
+    r.session_id,
+    generation,
+    r.principal_id,
+    r.adapter_kind,
+    r.bell,
+    row.router_instance,
+    row.lease_expires_at_ms,
+    at,
+  );
+  recordPresence(database, connection_id, 'connected', null, at);
+}
+
+function cards(database: Database, project: string, nowMs: number, count: number): Card[] {
+  const rows = database.all(
+    `SELECT c.session_id, c.principal_id, s.host_kind, c.project, s.work_summary, c.generation, c.lease_expires_at_ms
+     FROM connection c JOIN session s ON s.project = c.project AND s.session_id = c.session_id
+     WHERE c.project = ? AND ${isLive} ORDER BY c.seq DESC LIMIT ?`,
+    project,
+    nowMs,
+    count,
+  );
+  return rows.map(({ lease_expires_at_ms, generation, work_summary, ...row }) => ({
+    ...(row as unknown as Pick<Card, 'session_id' | 'principal_id' | 'host_kind' | 'project'>),
+    model: null,
+    work_summary: work_summary as string | null,
+    active: true,
+    generation: generation as number,
+    lease_expires_at_ms: lease_expires_at_ms as number,
+  }));
+}
