@@ -1,0 +1,12 @@
+import { defineConfig } from 'vitest/config';
+
+/** Runs of real agent hosts against a model server on loopback: `node tools/hosts.mjs` installs the hosts. */
+export default defineConfig({
+  test: {
+    include: ['test/hosts/**/*.test.ts'],
+    testTimeout: 120_000,
+    hookTimeout: 60_000,
+    // A host starts many processes: two side by side starve one another, and timings mean nothing.
+    fileParallelism: false,
+  },
+});
