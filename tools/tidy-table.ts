@@ -59,7 +59,7 @@ export const layers: Readonly<Record<string, Layer>> = {
   compose: {
     imports: [...pure, ...useCases, ...adapters],
     vendors: ['node:*'],
-    siblings: { shared: [] },
+    siblings: { shared: ['store', 'local', 'identity', 'daemon'] },
   },
 };
 
@@ -147,7 +147,7 @@ export const bundles: Readonly<Record<string, readonly string[]>> = {
   'hook.cjs': [],
   'wait.cjs': [],
   'cli.cjs': [],
-  'router.cjs': [],
+  'router.cjs': ['pino', 'pino-std-serializers', 'sonic-boom', 'thread-stream', 'on-exit-leak-free', 'quick-format-unescaped', 'safe-stable-stringify', 'atomic-sleep', 'real-require', 'process-warning', '@pinojs/*'],
   'mcp.cjs': ['@modelcontextprotocol/*', 'zod'],
 };
 

@@ -122,11 +122,14 @@ export function isErrorCode(code: unknown): code is ErrorCode {
   return typeof code === 'string' && Object.hasOwn(table, code);
 }
 
+/** Only the name of an unknown error is shown: its text may hold what nobody else may read. */
+const nameOf = (error: unknown): string => (error instanceof Error ? error.name : typeof error);
+
 /** The shape shown to callers. An unknown error becomes `internal_error` without its text. */
 export function describeError(error: unknown): ErrorShape {
   const known = error instanceof Refusal || error instanceof Fault;
   const code: ErrorCode = known ? error.code : 'internal_error';
-  const message = known ? error.message : 'an unexpected failure in Postbell';
+  const message = known ? error.message : `an unexpected failure in Postbell (${nameOf(error)})`;
   const { fault, retryable, hint } = table[code];
   const details = known ? error.details : undefined;
   return { code, message, fault, retryable, hint, ...(details && { details }) };

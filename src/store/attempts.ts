@@ -8,12 +8,9 @@ export function attempts(database: Database): Attempts {
     start: (row) => {
       database.run(
         `INSERT INTO attempt (attempt_id, delivery_id, attempt_number, connection_id, router_instance, state, started_at)
-         VALUES (?1, ?2, (SELECT count(*) + 1 FROM attempt WHERE delivery_id = ?2), ?3, ?4, 'started', ?5)`,
-        row.attempt_id,
-        row.delivery_id,
-        row.connection_id,
-        row.router_instance,
-        row.at,
+         VALUES (:attempt_id, :delivery_id, (SELECT count(*) + 1 FROM attempt WHERE delivery_id = :delivery_id),
+           :connection_id, :router_instance, 'started', :at)`,
+        row,
       );
     },
     byId: (attemptId) =>

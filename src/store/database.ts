@@ -5,7 +5,9 @@ import type BetterSqlite3 from 'better-sqlite3';
 import { Fault } from '../protocol/errors.ts';
 
 export type Row = Record<string, string | number | null>;
-type Parameter = string | number | null;
+type Value = string | number | null;
+/** For `?` one after another, or one object for `:name`. */
+type Parameter = Value | Readonly<Record<string, Value>>;
 
 /** Statements by their text, on one connection. */
 export class Database {

@@ -4,7 +4,7 @@ import type { Database } from './database.ts';
 /** UNION instead of UNION ALL ends on a cycle. */
 const chainOf = `
   WITH RECURSIVE back (id, depth) AS (
-    SELECT ?1, 0 UNION SELECT a.old_id, depth + 1 FROM alias a JOIN back ON a.new_id = back.id WHERE depth < 1000),
+    SELECT ?, 0 UNION SELECT a.old_id, depth + 1 FROM alias a JOIN back ON a.new_id = back.id WHERE depth < 1000),
   first (id) AS (SELECT id FROM back ORDER BY depth DESC LIMIT 1),
   forward (id, depth) AS (
     SELECT id, 0 FROM first UNION SELECT a.new_id, depth + 1 FROM alias a JOIN forward ON a.old_id = forward.id WHERE depth < 1000)

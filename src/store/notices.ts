@@ -91,8 +91,8 @@ export function notices(database: Database): Notices {
       (database.get('SELECT position FROM listener_cursor WHERE session_root = ?', root)?.position ?? 0) as number,
     setCursor: (root, position) => {
       database.run(
-        `INSERT INTO listener_cursor VALUES (?1, ?2)
-         ON CONFLICT (session_root) DO UPDATE SET position = max(position, ?2)`,
+        `INSERT INTO listener_cursor VALUES (?, ?)
+         ON CONFLICT (session_root) DO UPDATE SET position = max(position, excluded.position)`,
         root,
         position,
       );

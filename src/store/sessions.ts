@@ -103,9 +103,8 @@ function connect(database: Database, row: Parameters<Sessions['connect']>[0]): v
   const { registration: r, generation, connection_id, at } = row;
   database.run(
     `INSERT OR IGNORE INTO principal
-     VALUES (?1, ?2, coalesce((SELECT max(seq) FROM event WHERE project = ?1), 0))`,
-    r.project,
-    r.principal_id,
+     VALUES (:project, :principal, coalesce((SELECT max(seq) FROM event WHERE project = :project), 0))`,
+    { project: r.project, principal: r.principal_id },
   );
   database.run(
     'INSERT OR REPLACE INTO session VALUES (?, ?, ?, ?, ?, ?, ?, ?)',

@@ -6,21 +6,21 @@ import type { Database } from './database.ts';
 import { messageColumns, messageOf, messageTables } from './messages.ts';
 
 const mine = `(
-  (d.target_kind = 'principal' AND d.recipient IN (SELECT value FROM json_each(?2))
-    AND (d.intended_session IS NULL OR d.intended_session IN (SELECT value FROM json_each(?4))))
-  OR (d.target_kind = 'session' AND d.recipient IN (SELECT value FROM json_each(?3))))`;
+  (d.target_kind = 'principal' AND d.recipient IN (SELECT value FROM json_each(:principals))
+    AND (d.intended_session IS NULL OR d.intended_session IN (SELECT value FROM json_each(:intended))))
+  OR (d.target_kind = 'session' AND d.recipient IN (SELECT value FROM json_each(:targets))))`;
 
 const stillWaits = `d.open = 1
   AND NOT EXISTS (SELECT 1 FROM receipt r WHERE r.delivery_id = d.delivery_id AND r.receipt_kind = 'intake')`;
 
 const needsNoTurn = `(m.status IS 'update' OR m.quiet = 1)`;
 
-const parameters = (inbox: Inbox): [string, string, string, string] => [
-  inbox.project,
-  JSON.stringify(inbox.principals),
-  JSON.stringify(inbox.targets),
-  JSON.stringify(inbox.intended),
-];
+const parameters = (inbox: Inbox) => ({
+  project: inbox.project,
+  principals: JSON.stringify(inbox.principals),
+  targets: JSON.stringify(inbox.targets),
+  intended: JSON.stringify(inbox.intended),
+});
 
 export function waiting(database: Database): Waiting {
   return {
@@ -28,18 +28,17 @@ export function waiting(database: Database): Waiting {
       database
         .all(
           `SELECT ${messageColumns} FROM ${messageTables}
-           WHERE d.project = ?1 AND ${mine} AND ${stillWaits}
-           ORDER BY ${needsNoTurn}, d.seq LIMIT ?5`,
-          ...parameters(inbox),
-          count,
+           WHERE d.project = :project AND ${mine} AND ${stillWaits}
+           ORDER BY ${needsNoTurn}, d.seq LIMIT :count`,
+          { ...parameters(inbox), count },
         )
         .map(messageOf),
     counts: (inbox) => {
       const row = database.get(
         `SELECT count(*) AS waiting, coalesce(sum(${needsNoTurn}), 0) AS progress
          FROM delivery d JOIN message m ON m.message_id = d.message_id
-         WHERE d.project = ?1 AND ${mine} AND ${stillWaits}`,
-        ...parameters(inbox),
+         WHERE d.project = :project AND ${mine} AND ${stillWaits}`,
+        parameters(inbox),
       );
       const progress = row?.progress as number;
       return { unread: (row?.waiting as number) - progress, progress };
@@ -48,9 +47,8 @@ export function waiting(database: Database): Waiting {
       database
         .all(
           `SELECT ${messageColumns} FROM ${messageTables}
-           WHERE d.project = ?1 AND ${mine} AND d.message_id IN (SELECT value FROM json_each(?5)) ORDER BY d.seq`,
-          ...parameters(inbox),
-          JSON.stringify(messageIds),
+           WHERE d.project = :project AND ${mine} AND d.message_id IN (SELECT value FROM json_each(:messageIds)) ORDER BY d.seq`,
+          { ...parameters(inbox), messageIds: JSON.stringify(messageIds) },
         )
         .map(messageOf),
   };

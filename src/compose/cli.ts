@@ -1,0 +1,40 @@
+// The commands that end at once.
+
+import { userInfo } from 'node:os';
+import { systemClock } from '../platform/clock.ts';
+import { processEnvironment } from '../platform/environment.ts';
+import { projectIdentity } from '../platform/project.ts';
+import { systemRandom } from '../platform/random.ts';
+import { sha256Hex } from '../crypto/hash.ts';
+import type { Caller } from '../mailbox/desk.ts';
+import { makeId } from '../protocol/id.ts';
+import { projectId } from '../protocol/project.ts';
+import { runCli } from '../surfaces/cli/run.ts';
+import { hostSession, pinnedSession, principalOf } from './identity.ts';
+import { type Local, openLocal } from './local.ts';
+
+export async function main(words: readonly string[]): Promise<void> {
+  let local: Local | undefined;
+  process.exitCode = await runCli({
+    words,
+    terminal: {
+      input: process.stdin,
+      out: (text) => process.stdout.write(text),
+      err: (text) => process.stderr.write(text),
+    },
+    open: async () => {
+      local = await openLocal();
+      return { desk: local, caller: callerOf(), project: async () => projectId(await projectIdentity(process.cwd()), sha256Hex) };
+    },
+    accountName: () => userInfo().username,
+    freshKey: () => makeId('run', systemClock.nowMs(), systemRandom.bytes(10)),
+  });
+  local?.router.close();
+}
+
+function callerOf(): Caller {
+  const named = hostSession(processEnvironment);
+  const id = named?.id ?? pinnedSession(processEnvironment);
+  const session = id === undefined ? {} : { session: id, principal: principalOf(processEnvironment, named?.host ?? 'other', id) };
+  return { transport: 'cli', source_host: 'cli', ...session };
+}

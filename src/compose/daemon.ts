@@ -1,0 +1,95 @@
+// The router of this account, in this process: started under its lock, ended by a signal or by `router stop`.
+
+import { chmodSync, unlinkSync } from 'node:fs';
+import { createPrivateOnce, readPrivateFile } from '../platform/files.ts';
+import { checkSocketPath } from '../platform/paths.ts';
+import type { Lock } from '../ports/lock.ts';
+import type { Log } from '../ports/log.ts';
+import { Fault } from '../protocol/errors.ts';
+import { hex, makeId } from '../protocol/id.ts';
+import { limits } from '../protocol/limits.ts';
+import { clearSocketPath, routerAnswers } from '../router/lifecycle.ts';
+import { routerServer } from '../router/server.ts';
+import { tryTake } from '../store/lock.ts';
+import type { Ground } from './store.ts';
+
+export interface Daemon {
+  close(): Promise<void>;
+}
+
+/** Faults: `router_already_running`, `router_start_in_progress`, and those of the socket's path. */
+export async function startRouter(ground: Ground, log: Log, stop: () => void): Promise<Daemon> {
+  const { places } = ground;
+  checkSocketPath(places.routerSocket);
+  const lock = await takeStartLock(ground);
+  try {
+    await clearSocketPath(places.routerSocket, ground);
+    const server = routerServer({
+      ports: {
+        ...ground,
+        instance: makeId('run', ground.clock.nowMs(), ground.random.bytes(10)),
+        hostOutcomeWaitMs: limits.hostOutcomeWaitMs,
+      },
+      token: token(ground),
+      log,
+      pid: process.pid,
+      stop,
+    });
+    await server.listen(places.routerSocket);
+    chmodSync(places.routerSocket, 0o600);
+    const stopRepeating = repeatLostTouches(ground);
+    return {
+      close: async () => {
+        stopRepeating();
+        await server.close();
+        unlinkIfThere(places.routerSocket);
+        lock.release();
+      },
+    };
+  } catch (error) {
+    lock.release();
+    throw error;
+  }
+}
+
+/** Kept by the running router, and freed by any death of it. */
+async function takeStartLock(ground: Ground): Promise<Lock> {
+  const lock = tryTake(ground.places.routerLock);
+  if (lock !== undefined) return lock;
+  if (await routerAnswers(ground.places.routerSocket, ground))
+    throw new Fault('router_already_running', `a router answers at ${ground.places.routerSocket}`);
+  throw new Fault('router_start_in_progress', 'another process is starting the router');
+}
+
+/** 32 random bytes in hex, made once. */
+function token({ places, random }: Ground): string {
+  const found = readPrivateFile(places.routerToken);
+  if (found !== undefined) return found.trim();
+  createPrivateOnce(places.routerToken, `${hex(random.bytes(32))}\n`);
+  return (readPrivateFile(places.routerToken) as string).trim();
+}
+
+/** A writer that died between its commit and its touch: whoever waits without a tick of its own hears of it here. */
+function repeatLostTouches({ store, clock, wake }: Ground): () => void {
+  let touched = true;
+  const unwatch = wake.watch(() => (touched = true));
+  let cancel = (): void => {};
+  const tick = (): void => {
+    cancel = clock.after(limits.wakeTickMs, tick);
+    if (store.changed() && !touched) wake.touch();
+    touched = false;
+  };
+  tick();
+  return () => {
+    cancel();
+    unwatch();
+  };
+}
+
+function unlinkIfThere(file: string): void {
+  try {
+    unlinkSync(file);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+  }
+}

@@ -1,0 +1,45 @@
+// The ground with the way to the local router: what the use cases of the mail are handed.
+
+import { readPrivateFile } from '../platform/files.ts';
+import { checkSocketPath, type Places } from '../platform/paths.ts';
+import { Fault } from '../protocol/errors.ts';
+import { type RouterAddress, routerCalls } from '../router/calls.ts';
+import { type Ground, openGround } from './store.ts';
+
+export interface Local extends Ground {
+  address: RouterAddress;
+  router: ReturnType<typeof routerCalls>;
+  close(): void;
+}
+
+export async function openLocal(): Promise<Local> {
+  const ground = await openGround();
+  const address = routerAddress(ground.places);
+  const router = routerCalls(address, ground);
+  return {
+    ...ground,
+    address,
+    router,
+    close: () => {
+      router.close();
+      ground.store.close();
+    },
+  };
+}
+
+/** Nobody can be reached at a path that no router could have. */
+function routerAddress(places: Places): RouterAddress {
+  return {
+    socketPath: places.routerSocket,
+    token: () => {
+      try {
+        checkSocketPath(places.routerSocket);
+      } catch (error) {
+        throw new Fault('router_unreachable', (error as Fault).message, { cause: error });
+      }
+      const token = readPrivateFile(places.routerToken);
+      if (token === undefined) throw new Fault('router_unreachable', 'no router was ever started here');
+      return token.trim();
+    },
+  };
+}

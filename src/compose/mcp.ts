@@ -1,0 +1,201 @@
+// `postbell mcp`: the server of one agent session. It serves the tools at once; it registers the session and rings
+// for it once the client said that it is initialized.
+
+import { spawn } from 'node:child_process';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { sha256Hex } from '../crypto/hash.ts';
+import { listenerBell } from '../hosts/claude-code/bell.ts';
+import type { Caller } from '../mailbox/desk.ts';
+import { type Notifier, runNotifier } from '../mailbox/notifier.ts';
+import { ringForHandOff } from '../mailbox/notify.ts';
+import { type Environment, ownEnvironment, setting } from '../platform/environment.ts';
+import { projectIdentity } from '../platform/project.ts';
+import { describeError, isRefusal, Refusal, type Result } from '../protocol/errors.ts';
+import { hex } from '../protocol/id.ts';
+import { isObject } from '../protocol/json.ts';
+import { projectId } from '../protocol/project.ts';
+import { isSessionId } from '../protocol/scope.ts';
+import type { HostKind, Registration } from '../protocol/session.ts';
+import { type Attachment, attach } from '../router/attachment.ts';
+import { type HostProcess, sessionOfHost } from '../sessions/alias.ts';
+import { type McpServer, serveMcp } from '../surfaces/mcp/server.ts';
+import { hostProcess, hostSession, pinnedSession, principalOf } from './identity.ts';
+import { type Local, openLocal } from './local.ts';
+
+interface Session {
+  /** The id it was started under. */
+  id: string;
+  host: HostKind;
+  /** The host's own process, by which hooks and server know each other. */
+  process: HostProcess | undefined;
+  /** Made up here: no hook can find it, so it has no bell. */
+  generated: boolean;
+  principal: string;
+}
+
+export async function main(words: readonly string[]): Promise<void> {
+  const flags = readFlags(words);
+  if (isRefusal(flags)) {
+    process.stderr.write(`postbell: usage: ${flags.message}\n`);
+    process.exitCode = 1;
+    return;
+  }
+  try {
+    await serve(flags);
+  } catch (error) {
+    const { code, message, hint } = describeError(error);
+    process.stderr.write(`postbell: ${code}: ${message} (${hint})\n`);
+    process.exit(1);
+  }
+}
+
+function readFlags(words: readonly string[]): Result<{ session: string | undefined; register: boolean }> {
+  try {
+    const { values } = parseArgs({
+      args: [...words],
+      options: { session: { type: 'string' }, 'no-register': { type: 'boolean' } },
+    });
+    const session = values.session === undefined || values.session === '' ? undefined : values.session;
+    if (session !== undefined && !isSessionId(session)) return new Refusal('usage', '--session is malformed');
+    return { session, register: values['no-register'] !== true };
+  } catch {
+    return new Refusal('usage', 'mcp takes --session ID and --no-register');
+  }
+}
+
+async function serve(flags: { session: string | undefined; register: boolean }): Promise<void> {
+  const local = await openLocal();
+  const session = await sessionOf(local, flags.session);
+  if (session.generated)
+    process.stderr.write(`postbell: no session id from the host; registered as ${session.id}, which no hook can ring\n`);
+  const caller = (): Caller & { session: string } => ({
+    transport: 'mcp',
+    source_host: server?.clientName() ?? 'mcp',
+    session: (session.process && sessionOfHost(local.store, session.process)) ?? session.id,
+    principal: session.principal,
+  });
+  const project = boundProject(local.environment, () => server?.roots() ?? Promise.resolve([]));
+  let reach: { close(): Promise<void> } | undefined;
+  const begin = async (): Promise<void> => {
+    const bound = await project();
+    if (!flags.register || isRefusal(bound) || reach !== undefined) return;
+    reach = reachable(local, session, bound, caller);
+  };
+  let server: McpServer | undefined;
+  server = await serveMcp({
+    context: { desk: local, caller, project },
+    input: process.stdin,
+    output: process.stdout,
+    onInitialized: () => void begin().catch((error: unknown) => note(error)),
+  });
+  endWithHost(async () => {
+    await reach?.close();
+    local.close();
+  });
+}
+
+/** The session's registration and its notifier. */
+function reachable(local: Local, session: Session, project: string, caller: () => Caller & { session: string }) {
+  const hasBell = session.host === 'claude' && !session.generated && local.environment.POSTBELL_LISTENER !== 'off';
+  const bell = hasBell ? listenerBell(local) : undefined;
+  const ringing = () => ({ caller: { ...caller(), session: session.id }, project });
+  const notifier: Notifier | undefined = bell && runNotifier(local, local.locks, ringing(), bell, note);
+  const registration: Registration = {
+    project,
+    principal_id: session.principal,
+    session_id: session.id,
+    adapter_kind: bell === undefined ? 'poll' : bell.describe().adapterKind,
+    bell: bell === undefined ? 'none' : bell.describe().bell,
+    host_kind: session.host,
+  };
+  const attachment: Attachment = attach({
+    address: local.address,
+    clock: local.clock,
+    random: local.random,
+    registration: () => registration,
+    startRouter: () => startRouterDetached(local.environment),
+    take: async (handOff) => {
+      const { envelope, attempt_id, delivery_id } = handOff;
+      if (bell === undefined || !isObject(envelope)) return { failure_code: 'adapter_rejected' };
+      const outcome = await ringForHandOff(local, ringing(), bell, {
+        attempt_id: String(attempt_id),
+        delivery_id: String(delivery_id),
+        notification_id: String(envelope.notification_id),
+      });
+      if (outcome.outcome === 'unknown') return undefined;
+      return outcome.outcome === 'rejected' ? { failure_code: outcome.code } : { content: outcome.content, receipt: outcome.receipt };
+    },
+    onFault: note,
+  });
+  return {
+    close: async () => {
+      notifier?.stop();
+      local.wake.touch();
+      await attachment.close();
+    },
+  };
+}
+
+/** A pinned id and the host's own id name one session. */
+async function sessionOf(local: Local, flag: string | undefined): Promise<Session> {
+  const { environment, random, store } = local;
+  const named = hostSession(environment);
+  const pinned = flag ?? pinnedSession(environment);
+  const id = pinned ?? named?.id ?? hex(random.bytes(8));
+  const host = named?.host ?? 'other';
+  if (pinned !== undefined && named !== undefined && pinned !== named.id)
+    await store.write((tx) => tx.identity.link(named.id, pinned));
+  return {
+    id,
+    host,
+    process: host === 'claude' ? hostProcess(process.ppid) : undefined,
+    generated: pinned === undefined && named === undefined,
+    principal: principalOf(environment, host, id),
+  };
+}
+
+/** Where Claude Code was started, else the client's one workspace root; never where this process happens to run. */
+function boundProject(environment: Environment, roots: () => Promise<string[]>): () => Promise<Result<string>> {
+  let bound: Promise<Result<string>> | undefined;
+  const find = async (): Promise<Result<string>> => {
+    const claude = setting(environment, 'CLAUDE_PROJECT_DIR');
+    const directories = claude === undefined ? (await roots()).filter((uri) => uri.startsWith('file:')).map((uri) => fileURLToPath(uri)) : [claude];
+    const [directory] = directories;
+    if (directory === undefined) return new Refusal('project_unavailable', 'no project is bound to this session; pass project');
+    if (directories.length > 1) return new Refusal('project_ambiguous', 'several workspace roots; pass project');
+    return projectId(await projectIdentity(directory), sha256Hex);
+  };
+  return async () => {
+    bound ??= find();
+    const result = await bound;
+    if (isRefusal(result)) bound = undefined;
+    return result;
+  };
+}
+
+/** The installed router, on its own: it goes on when this host ends. */
+function startRouterDetached(environment: Environment): void {
+  const entry = path.join(__dirname, 'postbell.cjs');
+  const child = spawn(process.execPath, [entry, 'router'], { detached: true, stdio: 'ignore', cwd: '/', env: ownEnvironment(environment) });
+  child.on('error', note);
+  child.unref();
+}
+
+/** Ends with its input or at a signal, whichever comes first; later work is left to the store. */
+function endWithHost(close: () => Promise<void>): void {
+  let ending = false;
+  const end = (): void => {
+    if (ending) return;
+    ending = true;
+    void close().finally(() => process.exit(0));
+  };
+  process.stdin.on('end', end);
+  process.stdin.on('close', end);
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, end);
+}
+
+function note(error: unknown): void {
+  process.stderr.write(`postbell: ${describeError(error).code}\n`);
+}

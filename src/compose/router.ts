@@ -1,0 +1,58 @@
+// `postbell router`: the router in the foreground until a signal; `router status` and `router stop` ask a running one.
+
+import { stderrLog } from '../platform/log.ts';
+import { describeError } from '../protocol/errors.ts';
+import { limits } from '../protocol/limits.ts';
+import { connectRouter } from '../router/client.ts';
+import { type Daemon, startRouter } from './daemon.ts';
+import { openLocal } from './local.ts';
+import { openGround } from './store.ts';
+
+export async function main(words: readonly string[]): Promise<void> {
+  try {
+    const [verb] = words;
+    if (verb === undefined) await runRouter();
+    else if (verb === 'status' || verb === 'stop') await ask(verb);
+    else {
+      process.stderr.write('postbell: usage: router takes status, stop or nothing (see --help)\n');
+      process.exitCode = 1;
+    }
+  } catch (error) {
+    const { code, message, hint } = describeError(error);
+    process.stderr.write(`postbell: ${code}: ${message} (${hint})\n`);
+    process.exitCode = 1;
+  }
+}
+
+async function runRouter(): Promise<void> {
+  const ground = await openGround();
+  let daemon: Daemon | undefined;
+  let ending = false;
+  const end = (): void => {
+    if (ending) return;
+    ending = true;
+    void (daemon?.close() ?? Promise.resolve()).finally(() => {
+      ground.store.close();
+      process.exit(0);
+    });
+  };
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, end);
+  try {
+    daemon = await startRouter(ground, stderrLog('info'), end);
+  } catch (error) {
+    ground.store.close();
+    throw error;
+  }
+}
+
+async function ask(verb: 'status' | 'stop'): Promise<void> {
+  const local = await openLocal();
+  try {
+    const client = await connectRouter(local.address.socketPath, local);
+    const { ok: _, ...answer } = await client.request({ type: verb, auth_token: local.address.token() }, limits.routerCallWaitMs);
+    process.stdout.write(`${JSON.stringify(verb === 'status' ? { socket: local.address.socketPath, ...answer } : answer)}\n`);
+    client.close();
+  } finally {
+    local.close();
+  }
+}

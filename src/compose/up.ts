@@ -1,0 +1,96 @@
+// `postbell up`: the router, and a live view in the terminal. Where a router runs already, the view alone.
+
+import { existsSync } from 'node:fs';
+import path from 'node:path';
+import { processEnvironment } from '../platform/environment.ts';
+import { stderrLog } from '../platform/log.ts';
+import { placesOf } from '../platform/paths.ts';
+import { describeError, Fault } from '../protocol/errors.ts';
+import { version } from '../protocol/version.ts';
+import { liveView } from '../surfaces/live/view.ts';
+import { type Daemon, startRouter } from './daemon.ts';
+import { type Ground, openGround } from './store.ts';
+
+const retryMs = 5_000;
+
+export async function main(words: readonly string[]): Promise<void> {
+  if (words.length > 0) {
+    process.stderr.write('postbell: usage: up takes no words (see --help)\n');
+    process.exitCode = 1;
+    return;
+  }
+  try {
+    await run();
+  } catch (error) {
+    const { code, message, hint } = describeError(error);
+    process.stderr.write(`postbell: ${code}: ${message} (${hint})\n`);
+    process.exit(1);
+  }
+}
+
+async function run(): Promise<void> {
+  const isFirst = !existsSync(placesOf(processEnvironment).database);
+  const ground = await openGround();
+  const router = await holdRouter(ground);
+  const close = liveView({
+    desk: ground,
+    screen: {
+      isTerminal: process.stdout.isTTY === true,
+      columns: () => process.stdout.columns ?? 80,
+      rows: () => process.stdout.rows ?? 24,
+      write: (text) => process.stdout.write(text),
+    },
+    head: () => [`Postbell ${version}  ${router.state()}`, `store ${ground.places.database}`],
+    next: isFirst ? firstSteps() : ['Waiting for mail.'],
+  });
+  endOnce(async () => {
+    close();
+    await router.close();
+    ground.store.close();
+  });
+}
+
+/** Runs the router here, or waits for the one that runs already to end. */
+async function holdRouter(ground: Ground) {
+  const log = stderrLog('warn');
+  let daemon: Daemon | undefined;
+  let cancel = (): void => {};
+  const take = async (): Promise<void> => {
+    try {
+      daemon = await startRouter(ground, log, () => process.kill(process.pid, 'SIGTERM'));
+    } catch (error) {
+      const isOther = error instanceof Fault && (error.code === 'router_already_running' || error.code === 'router_start_in_progress');
+      if (!isOther) throw error;
+      cancel = ground.clock.after(retryMs, () => void take().catch((fault: unknown) => log.warn(describeError(fault).code)));
+    }
+  };
+  await take();
+  return {
+    state: () => (daemon === undefined ? 'watching: another router runs' : 'router running'),
+    close: async () => {
+      cancel();
+      await daemon?.close();
+    },
+  };
+}
+
+/** Three lines: the plugin, an agent, a message. */
+function firstSteps(): string[] {
+  const checkout = path.dirname(__dirname);
+  return [
+    'First start. What you need next:',
+    `  1. plugin   claude plugin marketplace add ${checkout} && claude plugin install postbell@postbell`,
+    '  2. agent    POSTBELL_RECIPIENT=reviewer claude        (in your project, in another terminal)',
+    `  3. send     echo 'hello' | node ${path.join(__dirname, 'postbell.cjs')} send reviewer        (in the same project)`,
+  ];
+}
+
+function endOnce(close: () => Promise<void>): void {
+  let ending = false;
+  const end = (): void => {
+    if (ending) return;
+    ending = true;
+    void close().finally(() => process.exit(0));
+  };
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, end);
+}

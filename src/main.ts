@@ -1,0 +1,18 @@
+// Reads the first word and loads the one bundle that it needs.
+
+const [word, ...rest] = process.argv.slice(2);
+const helpAsked = rest.includes('--help');
+
+async function start(): Promise<void> {
+  if (!helpAsked && word === 'mcp') return (await import('./compose/mcp.ts')).main(rest);
+  if (!helpAsked && word === 'wait') return (await import('./compose/wait.ts')).main(rest);
+  if (!helpAsked && word === 'hook') return (await import('./compose/hook.ts')).main(rest);
+  if (!helpAsked && word === 'router') return (await import('./compose/router.ts')).main(rest);
+  if (!helpAsked && word === 'up') return (await import('./compose/up.ts')).main(rest);
+  // The listener's flags may stand before its word.
+  if (!helpAsked && rest.includes('wait') && word?.startsWith('--'))
+    return (await import('./compose/wait.ts')).main([word, ...rest.filter((one) => one !== 'wait')]);
+  return (await import('./compose/cli.ts')).main(process.argv.slice(2));
+}
+
+void start();

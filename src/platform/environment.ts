@@ -1,0 +1,17 @@
+/** The environment of a process. An empty value counts as unset except where a rule says otherwise. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+export const processEnvironment: Environment = process.env;
+
+/** The value of `name`; blank counts as unset. */
+export function setting(environment: Environment, name: string): string | undefined {
+  const value = environment[name];
+  return value === undefined || value.trim() === '' ? undefined : value;
+}
+
+/** What a detached process of our own may inherit: never a host's credentials or private sockets. */
+export function ownEnvironment(environment: Environment): Record<string, string> {
+  const kept = /^(PATH|HOME|USERPROFILE|USER|LOGNAME|TZ|LANG|LC_.*|TMPDIR|XDG_(STATE|CONFIG)_HOME|POSTBELL_.*)$/;
+  const entries = Object.entries(environment).filter(([name, value]) => value !== undefined && kept.test(name));
+  return Object.fromEntries(entries) as Record<string, string>;
+}

@@ -1,0 +1,55 @@
+// Owner-private files. Postbell makes directories 0700 and files 0600 whatever the umask; one found with any access
+// for others is refused, never silently repaired or used.
+
+import { chmodSync, closeSync, fsyncSync, linkSync, lstatSync, mkdirSync, openSync, readFileSync, unlinkSync, writeSync } from 'node:fs';
+import path from 'node:path';
+import { Fault } from '../protocol/errors.ts';
+
+const othersMask = 0o077;
+const othersWriteMask = 0o022;
+
+/** Makes the directory owner-private, or checks that it is this account's and not writable by others. */
+export function ensureDirectory(directory: string): void {
+  const made = mkdirSync(directory, { recursive: true, mode: 0o700 });
+  if (made !== undefined) chmodSync(directory, 0o700);
+  const stat = lstatSync(directory);
+  const foreign = stat.uid !== process.getuid?.() || (stat.mode & othersWriteMask) !== 0;
+  if (!stat.isDirectory() || foreign) throw insecure(directory, stat.mode);
+}
+
+/** Reads a file only this account can read. Undefined where there is none. */
+export function readPrivateFile(file: string): string | undefined {
+  try {
+    const stat = lstatSync(file);
+    if (!stat.isFile() || stat.uid !== process.getuid?.() || (stat.mode & othersMask) !== 0) throw insecure(file, stat.mode);
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+/** Makes the file once; the first of several writers wins, and a reader sees it whole or not at all. */
+export function createPrivateOnce(file: string, text: string): void {
+  const draft = path.join(path.dirname(file), `.${path.basename(file)}.${process.pid}`);
+  const descriptor = openSync(draft, 'w', 0o600);
+  try {
+    writeSync(descriptor, text);
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+  try {
+    linkSync(draft, file);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+  } finally {
+    unlinkSync(draft);
+  }
+}
+
+function insecure(file: string, mode: number): Fault {
+  return new Fault('insecure_path', `${file} has mode 0${(mode & 0o777).toString(8)} or another owner`, {
+    details: { path: file },
+  });
+}

@@ -1,0 +1,50 @@
+// Where everything lies. Server, hooks and CLI use this one function.
+
+import { homedir } from 'node:os';
+import path from 'node:path';
+import { Fault } from '../protocol/errors.ts';
+import { limits } from '../protocol/limits.ts';
+import { type Environment, setting } from './environment.ts';
+
+export interface Places {
+  /** Holds every other file; beside a database that was placed elsewhere. */
+  directory: string;
+  database: string;
+  runtime: string;
+  /** Touched after each commit that may start or end waiting. */
+  wakeFile: string;
+  routerSocket: string;
+  routerLock: string;
+  routerToken: string;
+  hosts: string;
+}
+
+/** An empty or relative XDG value counts as unset. */
+export function placesOf(environment: Environment): Places {
+  const home = setting(environment, 'HOME') ?? setting(environment, 'USERPROFILE') ?? homedir();
+  const xdg = setting(environment, 'XDG_STATE_HOME');
+  const state = xdg !== undefined && path.isAbsolute(xdg) ? xdg : path.join(home, '.local', 'state');
+  const chosen = setting(environment, 'POSTBELL_HOME') ?? path.join(state, 'postbell');
+  const database = path.resolve(setting(environment, 'POSTBELL_DB') ?? path.join(chosen, 'postbell.db'));
+  const directory = path.dirname(database);
+  const runtime = path.join(directory, 'runtime');
+  return {
+    directory,
+    database,
+    runtime,
+    wakeFile: path.join(runtime, 'mail'),
+    routerSocket: environment.POSTBELL_ROUTER_SOCKET ?? path.join(directory, 'router-v1.sock'),
+    routerLock: path.join(directory, 'router-v1.lock'),
+    routerToken: path.join(directory, 'router.token'),
+    hosts: path.join(directory, 'hosts'),
+  };
+}
+
+/** Fault `invalid_socket_path` or `socket_path_too_long`, before anything is created. */
+export function checkSocketPath(socketPath: string): void {
+  if (socketPath === '' || !path.isAbsolute(socketPath))
+    throw new Fault('invalid_socket_path', `the router socket must be an absolute path, not ${JSON.stringify(socketPath)}`);
+  const bytes = Buffer.byteLength(socketPath);
+  if (bytes > limits.socketPathBytesMax)
+    throw new Fault('socket_path_too_long', `${socketPath} has ${bytes} bytes; at most ${limits.socketPathBytesMax}`);
+}

@@ -1,0 +1,55 @@
+// Other processes of this machine, looked at and never touched.
+
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+
+const psWaitMs = 2_000;
+
+/** Whether a process of that id exists. */
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}
+
+/** When the process started, in the system's own words: equal for one process, different after its id was reused. */
+export function startTime(pid: number): string | undefined {
+  return procStat(pid)?.[19] ?? ps(pid, 'lstart=');
+}
+
+export function parentOf(pid: number): number | undefined {
+  const parent = Number(procStat(pid)?.[1] ?? ps(pid, 'ppid='));
+  return Number.isInteger(parent) && parent > 0 ? parent : undefined;
+}
+
+/** The arguments the process was started with; undefined where they cannot be read. */
+export function commandLine(pid: number): string[] | undefined {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').slice(0, -1);
+  } catch {
+    return ps(pid, 'command=')?.split(' ');
+  }
+}
+
+/** Fields after the command name, from `state` on (proc(5)). */
+function procStat(pid: number): string[] | undefined {
+  try {
+    const text = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    return text.slice(text.lastIndexOf(')') + 2).split(' ');
+  } catch {
+    return undefined;
+  }
+}
+
+function ps(pid: number, column: string): string | undefined {
+  if (process.platform === 'linux') return undefined;
+  try {
+    const text = execFileSync('ps', ['-o', column, '-p', String(pid)], { encoding: 'utf8', timeout: psWaitMs }).trim();
+    return text === '' ? undefined : text;
+  } catch {
+    return undefined;
+  }
+}

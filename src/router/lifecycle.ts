@@ -1,0 +1,60 @@
+// One router an account: who may start, and what may be removed from the socket's path. A live socket is never
+// unlinked; an orphan only after two refused connections with the same inode in between.
+
+import { lstatSync, type Stats, unlinkSync } from 'node:fs';
+import { connect } from 'node:net';
+import path from 'node:path';
+import type { Clock } from '../ports/clock.ts';
+import { Fault } from '../protocol/errors.ts';
+
+const probeWaitMs = 1_000;
+const probeGapMs = 50;
+
+/** Makes room for the socket. Faults: `router_already_running`, `socket_path_occupied`, `insecure_path`. */
+export async function clearSocketPath(socketPath: string, ports: { clock: Clock }): Promise<void> {
+  checkDirectory(path.dirname(socketPath));
+  const found = look(socketPath);
+  if (found === undefined) return;
+  if (!found.isSocket() || found.uid !== process.getuid?.())
+    throw new Fault('socket_path_occupied', `something else is at ${socketPath}`);
+  for (const last of [false, true]) {
+    const state = await probe(socketPath, ports.clock);
+    if (state === 'answers') throw new Fault('router_already_running', `a router answers at ${socketPath}`);
+    if (state === 'unclear' || look(socketPath)?.ino !== found.ino)
+      throw new Fault('socket_path_occupied', `the socket at ${socketPath} is in use or changing`);
+    if (!last) await new Promise<void>((resolve) => ports.clock.after(probeGapMs, resolve));
+  }
+  unlinkSync(socketPath);
+}
+
+/** Whether a router takes connections there. */
+export async function routerAnswers(socketPath: string, ports: { clock: Clock }): Promise<boolean> {
+  return (await probe(socketPath, ports.clock)) === 'answers';
+}
+
+function look(file: string): Stats | undefined {
+  return lstatSync(file, { throwIfNoEntry: false });
+}
+
+/** Only this account may be able to put another socket in its place. */
+function checkDirectory(directory: string): void {
+  const stat = lstatSync(directory);
+  if (stat.uid !== process.getuid?.() || (stat.mode & 0o022) !== 0)
+    throw new Fault('insecure_path', `${directory} is writable by others or has another owner`);
+}
+
+function probe(socketPath: string, clock: Clock): Promise<'answers' | 'refused' | 'unclear'> {
+  return new Promise((resolve) => {
+    const socket = connect(socketPath);
+    const settle = (state: 'answers' | 'refused' | 'unclear'): void => {
+      cancel();
+      socket.destroy();
+      resolve(state);
+    };
+    const cancel = clock.after(probeWaitMs, () => settle('unclear'));
+    socket.once('connect', () => settle('answers'));
+    socket.on('error', (error: NodeJS.ErrnoException) =>
+      settle(error.code === 'ECONNREFUSED' || error.code === 'ENOENT' ? 'refused' : 'unclear'),
+    );
+  });
+}

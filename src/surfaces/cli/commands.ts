@@ -1,0 +1,111 @@
+// The commands that answer with one JSON line, each over its use case.
+
+import { ack } from '../../mailbox/ack.ts';
+import { acknowledge } from '../../mailbox/acknowledge.ts';
+import type { Caller, Desk } from '../../mailbox/desk.ts';
+import { fetchMessage } from '../../mailbox/fetch.ts';
+import { intake } from '../../mailbox/intake.ts';
+import { poll } from '../../mailbox/poll.ts';
+import { receipts } from '../../mailbox/receipts.ts';
+import { receive } from '../../mailbox/receive.ts';
+import { send } from '../../mailbox/send.ts';
+import { isRefusal, type Result } from '../../protocol/errors.ts';
+import { type Fields, readFields, type ValuesOf } from '../../protocol/fields.ts';
+import * as requests from '../../protocol/requests.ts';
+
+/** What a command needs of its process. */
+export interface CliContext {
+  desk: Desk;
+  caller: Caller;
+  /** The automatic project of the directory. */
+  project(): Promise<string>;
+}
+
+export interface Command {
+  about: string;
+  fields: Fields;
+  /** The field read from stdin, by `--payload-stdin` or `--receipts-stdin`. */
+  stdin?: 'payload' | 'receipts';
+  example: string;
+  run(context: CliContext, input: Record<string, unknown>): Promise<Result<object>>;
+}
+
+function command<S extends Fields>(
+  given: Omit<Command, 'run' | 'fields'> & { fields: S; projectDefault?: true },
+  run: (context: CliContext, request: ValuesOf<S>) => Result<object> | Promise<Result<object>>,
+): Command {
+  return {
+    ...given,
+    run: async (context, input) => {
+      const project = input.project ?? (given.projectDefault && (await context.project()));
+      const request = readFields(given.fields, project === undefined ? input : { ...input, project });
+      return isRefusal(request) ? request : run(context, request);
+    },
+  };
+}
+
+const scope = '--project shop --recipient reviewer';
+const one = `${scope} --message-id msg_01h`;
+
+export const commands: Readonly<Record<string, Command>> = {
+  'message send': command(
+    {
+      about: 'store a message and tell the router',
+      fields: requests.sendFields,
+      stdin: 'payload',
+      example: `echo 'ready for review' | postbell message send ${scope} --sender me --idempotency-key k1 --payload-stdin`,
+    },
+    ({ desk, caller }, request) => send(desk, request, caller),
+  ),
+  'message poll': command(
+    { about: 'events of one inbox, without payload', fields: requests.pollFields, example: `postbell message poll ${scope}` },
+    ({ desk }, request) => poll(desk, request),
+  ),
+  'message discover': command(
+    { about: 'live sessions of one project', fields: requests.discoverFields, example: 'postbell message discover --project shop' },
+    async ({ desk }, { project, limit = 50 }) => ({ cards: await desk.router.discover({ project, limit }) }),
+  ),
+  'message fetch': command(
+    { about: 'one message with its payload; consumes nothing', fields: requests.fetchFields, example: `postbell message fetch ${one}` },
+    ({ desk }, request) => fetchMessage(desk, request),
+  ),
+  'message intake': command(
+    {
+      about: 'record that a message was fetched or ingested: ends its waiting',
+      fields: requests.intakeFields,
+      example: `postbell message intake ${one} --idempotency-key k2 --state ingested`,
+    },
+    ({ desk, caller }, request) => intake(desk, request, caller),
+  ),
+  'message ack': command(
+    {
+      about: 'record an acknowledgement: a fact of its own, ends no waiting',
+      fields: requests.ackFields,
+      example: `postbell message ack ${one} --idempotency-key k3`,
+    },
+    ({ desk, caller }, request) => ack(desk, request, caller),
+  ),
+  'message receipts': command(
+    { about: 'every fact known of one message', fields: requests.receiptsFields, example: `postbell message receipts ${one}` },
+    ({ desk }, request) => receipts(desk, request),
+  ),
+  'inbox receive': command(
+    {
+      about: 'all mail that waits; consumes nothing',
+      fields: requests.receiveFields,
+      projectDefault: true,
+      example: 'postbell inbox receive --recipient reviewer',
+    },
+    ({ desk, caller }, request) => receive(desk, request, caller),
+  ),
+  'inbox acknowledge': command(
+    {
+      about: 'end the waiting of exactly these receipts',
+      fields: requests.acknowledgeFields,
+      stdin: 'receipts',
+      projectDefault: true,
+      example: `echo '[{"sender":"local","msg_id":"msg_01h"}]' | postbell inbox acknowledge --recipient reviewer --receipts-stdin`,
+    },
+    ({ desk, caller }, request) => acknowledge(desk, request, caller),
+  ),
+};

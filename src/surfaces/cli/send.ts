@@ -1,0 +1,50 @@
+// `postbell send`: the short form for people. One sentence of what is known, and no more.
+
+import type { SendAnswer } from '../../mailbox/send.ts';
+import { send } from '../../mailbox/send.ts';
+import { isRefusal, type Result } from '../../protocol/errors.ts';
+import { type Fields, readFields } from '../../protocol/fields.ts';
+import { quoted } from '../../protocol/json.ts';
+import { limits } from '../../protocol/limits.ts';
+import { sendFields } from '../../protocol/requests.ts';
+import type { Presence } from '../../protocol/session.ts';
+import type { CliContext } from './commands.ts';
+
+export const shortSendFields = {
+  project: { kind: 'name', about: 'default: that of the current directory' },
+  reply_to: { kind: 'text', max: limits.idCharactersMax, about: 'the message this answers' },
+} as const satisfies Fields;
+
+export async function shortSend(
+  context: CliContext,
+  given: { recipient: string; body: string; sender: string; key: string; session: boolean; flags: Record<string, unknown> },
+): Promise<Result<SendAnswer>> {
+  const request = readFields(sendFields, {
+    project: await context.project(),
+    ...given.flags,
+    sender: given.sender,
+    recipient: given.recipient,
+    idempotency_key: given.key,
+    payload: given.body,
+    ...(given.session && { target_kind: 'session' }),
+  });
+  return isRefusal(request) ? request : send(context.desk, request, context.caller);
+}
+
+const known: Readonly<Record<Presence, string>> = {
+  live: 'a live session of it with a bell is connected; whether it was rung or read is not known yet',
+  deaf: 'its session is live but cannot be rung, so the message waits until it looks',
+  away: 'its session has not been heard of lately, so the message waits',
+  gone: 'no session of it is running, so the message waits',
+  unknown: 'no session ever registered under that name in this project, so the message waits',
+  not_checked: 'the router could not be reached, so nobody was told and the message waits',
+};
+
+/** What a person may rely on after a send. */
+export function sentence(answer: SendAnswer): string {
+  const stored = `Stored ${answer.message_id} for ${quoted(answer.recipient)} in ${quoted(answer.project)}`;
+  if (answer.native_delivery !== undefined)
+    return `${stored}; its session's host accepted a notice, which does not mean that it was read.`;
+  if (answer.quieted === 'taken_in') return `${stored}; it had been taken in before.`;
+  return `${stored}; ${known[answer.recipient_presence ?? 'not_checked']}.`;
+}

@@ -1,0 +1,147 @@
+// `postbell wait`: the one-shot listener of a session. The order is fixed: print, flush, commit the cursor, exit 2.
+// Exit 2 only after text; 0 when it is a duplicate or its host has gone; it never wakes a session for nothing.
+
+import type { Desk } from '../../mailbox/desk.ts';
+import { type Batch, commitBatch, nextBatch } from '../../mailbox/listen.ts';
+import { notifierLockName } from '../../mailbox/notifier.ts';
+import { Fault } from '../../protocol/errors.ts';
+import { limits } from '../../protocol/limits.ts';
+import { renewalText } from '../../protocol/notices.ts';
+
+/** Names a lock that one process may hold; undefined where another holds it. */
+type TakeLock = (name: string) => { release(): void } | undefined;
+
+export interface WaitOptions {
+  desk: Pick<Desk, 'store' | 'clock' | 'wake'>;
+  take: TakeLock;
+  session: string;
+  /** Names the host process, if it is known; one listener a host. */
+  host: string | undefined;
+  hostAlive(): boolean;
+  /** Without a person at it: such a host stays until its hooks end, so the listener leaves with the MCP server. */
+  unattended: boolean;
+  renewAfterMs: number;
+  /** Writes and flushes; throws where the reader is gone. */
+  print(text: string): void;
+  ended: AbortSignal;
+}
+
+/** Another host's listener of this session may be about to notice that its host has died. */
+const sessionLockWaitMs = 800;
+const sessionLockRetryMs = 50;
+/** A server that was just replaced is not taken for gone. */
+const serverGoneMs = 1_000;
+
+/** @returns the exit status */
+export async function waitForMail(options: WaitOptions): Promise<0 | 2> {
+  const { desk, take } = options;
+  const root = desk.store.read((tx) => tx.identity.chain(options.session))[0] as string;
+  const hostLock = options.host === undefined ? undefined : take(`listener-host-${options.host}`);
+  if (options.host !== undefined && hostLock === undefined) return 0;
+  const events = eventsOf(options);
+  const sessionLock = await takeSessionLock(options, `listener-${root}`, events);
+  try {
+    return sessionLock === undefined ? 0 : await listen(options, events);
+  } finally {
+    events.close();
+    sessionLock?.release();
+    hostLock?.release();
+  }
+}
+
+/** The touch makes an older listener look whether its host still lives. */
+async function takeSessionLock({ desk, take, ended }: WaitOptions, name: string, events: Events) {
+  const deadline = desk.clock.nowMs() + sessionLockWaitMs;
+  for (let first = true; !ended.aborted; first = false) {
+    const lock = take(name);
+    if (lock !== undefined || desk.clock.nowMs() >= deadline) return lock;
+    if (first) desk.wake.touch();
+    await events.next(sessionLockRetryMs);
+  }
+  return undefined;
+}
+
+async function listen(options: WaitOptions, events: Events): Promise<0 | 2> {
+  const { desk } = options;
+  const renewAtMs = desk.clock.nowMs() + options.renewAfterMs;
+  const server = serverWatch(options);
+  while (!options.ended.aborted && options.hostAlive() && !server.gone()) {
+    const batch = nextBatch(desk, options.session);
+    if (batch === undefined) {
+      const leftMs = renewAtMs - desk.clock.nowMs();
+      if (leftMs <= 0) {
+        options.print(`${renewalText}\n`);
+        return 2;
+      }
+      await events.next(Math.min(leftMs, server.lookAgainMs()));
+    } else {
+      if (batch.text !== undefined) options.print(`${batch.text}\n`);
+      await commitPatiently(options, batch);
+      if (batch.text !== undefined) return 2;
+    }
+  }
+  return 0;
+}
+
+/** What was printed must be passed: a busy store is asked again, never reported as a wake. */
+async function commitPatiently({ desk, ended }: WaitOptions, batch: Batch): Promise<void> {
+  while (!ended.aborted) {
+    try {
+      return await commitBatch(desk, batch);
+    } catch (error) {
+      if (!(error instanceof Fault && error.code === 'store_busy')) throw error;
+    }
+  }
+}
+
+/** Watches the session's MCP server by the notifier lock that it holds for life. */
+function serverWatch({ desk, take, session, unattended }: WaitOptions) {
+  const name = notifierLockName(desk, session);
+  let seen = false;
+  let freeSinceMs: number | undefined;
+  const gone = (): boolean => {
+    if (!unattended) return false;
+    const free = take(name);
+    free?.release();
+    const nowMs = desk.clock.nowMs();
+    seen ||= free === undefined;
+    freeSinceMs = free === undefined ? undefined : (freeSinceMs ?? nowMs);
+    return seen && freeSinceMs !== undefined && nowMs - freeSinceMs >= serverGoneMs;
+  };
+  return { gone, lookAgainMs: () => (seen && freeSinceMs !== undefined ? serverGoneMs : limits.wakeTickMs) };
+}
+
+interface Events {
+  /** Resolves after a touch since the last call, after `ms`, or at the end. */
+  next(ms: number): Promise<void>;
+  close(): void;
+}
+
+function eventsOf({ desk, ended }: WaitOptions): Events {
+  let touched = false;
+  let resume: (() => void) | undefined;
+  const unwatch = desk.wake.watch(() => {
+    touched = true;
+    resume?.();
+  });
+  const onEnd = (): void => resume?.();
+  ended.addEventListener('abort', onEnd);
+  return {
+    next: async (ms) => {
+      if (!touched && !ended.aborted)
+        await new Promise<void>((resolve) => {
+          const cancel = desk.clock.after(ms, resolve);
+          resume = () => {
+            cancel();
+            resolve();
+          };
+        });
+      resume = undefined;
+      touched = false;
+    },
+    close: () => {
+      unwatch();
+      ended.removeEventListener('abort', onEnd);
+    },
+  };
+}

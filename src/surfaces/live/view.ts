@@ -1,0 +1,87 @@
+// The live view: sessions, mail and receipts as they happen. At a terminal one screen that is drawn again; without
+// one, plain lines.
+
+import type { Desk } from '../../mailbox/desk.ts';
+import { quoted } from '../../protocol/json.ts';
+import { limits } from '../../protocol/limits.ts';
+import { feedLine } from './lines.ts';
+
+export interface Screen {
+  isTerminal: boolean;
+  columns(): number;
+  rows(): number;
+  write(text: string): void;
+}
+
+export interface LiveViewOptions {
+  desk: Pick<Desk, 'store' | 'clock' | 'wake'>;
+  screen: Screen;
+  /** Lines that stand at the top, anew at each drawing. */
+  head(): string[];
+  /** What a new user needs next; shown while nothing has happened yet. */
+  next: string[];
+}
+
+const keptMax = 500;
+const showCursor = '\u001b[?25h';
+const hideCursor = '\u001b[?25l';
+const alternateScreen = '\u001b[?1049h';
+const mainScreen = '\u001b[?1049l';
+const clear = '\u001b[H\u001b[2J';
+
+/** Runs until the returned function is called. */
+export function liveView({ desk, screen, head, next }: LiveViewOptions): () => void {
+  const { store, clock, wake } = desk;
+  let position = store.read((tx) => tx.feed.end());
+  const kept: string[] = [];
+  let cancelTick = (): void => {};
+
+  const look = (): void => {
+    for (;;) {
+      const since = store.read((tx) => tx.feed.since(position));
+      position = since.position;
+      const lines = since.items.map((item) => feedLine(item));
+      kept.push(...lines);
+      kept.splice(0, Math.max(kept.length - keptMax, 0));
+      if (!screen.isTerminal) for (const line of lines) screen.write(`${line}\n`);
+      if (since.items.length === 0) break;
+    }
+    if (screen.isTerminal) draw();
+  };
+
+  const draw = (): void => {
+    const columns = screen.columns();
+    const top = [...head(), '', ...sessionLines(desk), ''];
+    const room = Math.max(screen.rows() - top.length - 1, 3);
+    const body = kept.length === 0 ? next : kept.slice(-room);
+    screen.write(`${clear}${[...top, ...body].map((line) => cut(line, columns)).join('\r\n')}`);
+  };
+
+  const tick = (): void => {
+    cancelTick = clock.after(limits.wakeTickMs, tick);
+    look();
+  };
+
+  if (screen.isTerminal) screen.write(`${alternateScreen}${hideCursor}`);
+  else screen.write(`${[...head(), '', ...next, ''].join('\n')}\n`);
+  const unwatch = wake.watch(look);
+  tick();
+  return () => {
+    cancelTick();
+    unwatch();
+    if (screen.isTerminal) screen.write(`${showCursor}${mainScreen}`);
+  };
+}
+
+function sessionLines({ store, clock }: LiveViewOptions['desk']): string[] {
+  const nowMs = clock.nowMs();
+  const sessions = store.read((tx) => tx.sessions.open().filter((row) => row.lease_expires_at_ms > nowMs));
+  if (sessions.length === 0) return ['No session is connected.'];
+  const rows = sessions.map((row) => `  ${quoted(row.principal_id)}  bell ${row.bell}  ${row.session_id}  ${row.project}`);
+  return [`${sessions.length} live session${sessions.length === 1 ? '' : 's'}:`, ...rows.slice(0, 12)];
+}
+
+/** Control characters of names are quoted already; a line is cut to the screen. */
+function cut(line: string, columns: number): string {
+  return [...line].slice(0, columns).join('');
+}

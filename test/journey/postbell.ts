@@ -1,0 +1,73 @@
+// The product as a person runs it: the bundled program, in a process of its own.
+
+import { spawn } from 'node:child_process';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+export const root = path.dirname(path.dirname(path.dirname(fileURLToPath(import.meta.url))));
+export const program = path.join(root, 'dist', 'postbell.cjs');
+
+export type Env = { [name: string]: string };
+
+export interface Finished {
+  code: number | null;
+  stdout: string;
+  stderr: string;
+}
+
+/** Runs one command to its end. */
+export function postbell(env: Env, cwd: string, words: string[], input = ''): Promise<Finished> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, [program, ...words], { cwd, env });
+    let stdout = '';
+    let stderr = '';
+    child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString('utf8')));
+    child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString('utf8')));
+    child.on('error', reject);
+    child.on('close', (code) => resolve({ code, stdout, stderr }));
+    child.stdin.on('error', () => {});
+    child.stdin.end(input);
+  });
+}
+
+/** The one JSON line of a command that succeeds. */
+export async function answer(env: Env, cwd: string, words: string[], input = ''): Promise<Record<string, unknown>> {
+  const { code, stdout, stderr } = await postbell(env, cwd, words, input);
+  if (code !== 0) throw new Error(`${words.slice(0, 2).join(' ')} ended with ${code}: ${stderr}`);
+  return JSON.parse(stdout) as Record<string, unknown>;
+}
+
+export interface Receipt {
+  receipt_kind: string;
+  value: string;
+  actor: string;
+  source: string;
+  recorded_at: string;
+  [more: string]: unknown;
+}
+
+/** Every fact known of one message. */
+export async function factsOf(env: Env, cwd: string, scope: { project: string; recipient: string; message_id: string }) {
+  const { project, recipient, message_id } = scope;
+  const words = ['message', 'receipts', '--project', project, '--recipient', recipient, '--message-id', message_id];
+  const found = await answer(env, cwd, words);
+  return { state: found.delivery_state as string, receipts: found.receipts as Receipt[] };
+}
+
+/** Ends the router that the sessions started, if one runs. */
+export async function stopRouter(env: Env, cwd: string): Promise<void> {
+  const { code, stdout } = await postbell(env, cwd, ['router', 'status']);
+  if (code !== 0) return;
+  const { pid } = JSON.parse(stdout) as { pid: number };
+  await postbell(env, cwd, ['router', 'stop']);
+  for (let tries = 0; tries < 100 && alive(pid); tries += 1) await new Promise((resolve) => setTimeout(resolve, 50));
+}
+
+export function alive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
