@@ -46,7 +46,12 @@ export async function bundle(outdir) {
   rmSync(outdir, { recursive: true, force: true });
   mkdirSync(outdir, { recursive: true });
   const results = [
-    await build({ ...common, entryPoints: { postbell: 'src/main.ts' }, plugins: [lazyEntries], banner: { js: '#!/usr/bin/env node' } }),
+    await build({
+      ...common,
+      entryPoints: { postbell: 'src/main.ts' },
+      plugins: [lazyEntries],
+      banner: { js: '#!/usr/bin/env node' },
+    }),
     await build({
       ...common,
       entryPoints: Object.fromEntries(entries.map((name) => [name, `src/compose/${name}.ts`])),

@@ -147,7 +147,19 @@ export const bundles: Readonly<Record<string, readonly string[]>> = {
   'hook.cjs': [],
   'wait.cjs': [],
   'cli.cjs': [],
-  'router.cjs': ['pino', 'pino-std-serializers', 'sonic-boom', 'thread-stream', 'on-exit-leak-free', 'quick-format-unescaped', 'safe-stable-stringify', 'atomic-sleep', 'real-require', 'process-warning', '@pinojs/*'],
+  'router.cjs': [
+    'pino',
+    'pino-std-serializers',
+    'sonic-boom',
+    'thread-stream',
+    'on-exit-leak-free',
+    'quick-format-unescaped',
+    'safe-stable-stringify',
+    'atomic-sleep',
+    'real-require',
+    'process-warning',
+    '@pinojs/*',
+  ],
   'mcp.cjs': ['@modelcontextprotocol/*', 'zod'],
 };
 

@@ -1,12 +1,12 @@
 // The commands that end at once.
 
 import { userInfo } from 'node:os';
+import { sha256Hex } from '../crypto/hash.ts';
+import type { Caller } from '../mailbox/desk.ts';
 import { systemClock } from '../platform/clock.ts';
 import { processEnvironment } from '../platform/environment.ts';
 import { projectIdentity } from '../platform/project.ts';
 import { systemRandom } from '../platform/random.ts';
-import { sha256Hex } from '../crypto/hash.ts';
-import type { Caller } from '../mailbox/desk.ts';
 import { makeId } from '../protocol/id.ts';
 import { projectId } from '../protocol/project.ts';
 import { runCli } from '../surfaces/cli/run.ts';
@@ -24,7 +24,11 @@ export async function main(words: readonly string[]): Promise<void> {
     },
     open: async () => {
       local = await openLocal();
-      return { desk: local, caller: callerOf(), project: async () => projectId(await projectIdentity(process.cwd()), sha256Hex) };
+      return {
+        desk: local,
+        caller: callerOf(),
+        project: async () => projectId(await projectIdentity(process.cwd()), sha256Hex),
+      };
     },
     accountName: () => userInfo().username,
     freshKey: () => makeId('run', systemClock.nowMs(), systemRandom.bytes(10)),
@@ -35,6 +39,9 @@ export async function main(words: readonly string[]): Promise<void> {
 function callerOf(): Caller {
   const named = hostSession(processEnvironment);
   const id = named?.id ?? pinnedSession(processEnvironment);
-  const session = id === undefined ? {} : { session: id, principal: principalOf(processEnvironment, named?.host ?? 'other', id) };
+  const session =
+    id === undefined
+      ? {}
+      : { session: id, principal: principalOf(processEnvironment, named?.host ?? 'other', id) };
   return { transport: 'cli', source_host: 'cli', ...session };
 }

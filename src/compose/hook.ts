@@ -25,7 +25,10 @@ export async function main(words: readonly string[]): Promise<void> {
       const pid = Number(setting(processEnvironment, 'CLAUDE_PID') ?? process.ppid);
       const identity = {
         principal: principalOf(processEnvironment, 'claude', payload.session_id ?? ''),
-        project: projectId(await projectIdentity(setting(processEnvironment, 'CLAUDE_PROJECT_DIR') ?? process.cwd()), sha256Hex),
+        project: projectId(
+          await projectIdentity(setting(processEnvironment, 'CLAUDE_PROJECT_DIR') ?? process.cwd()),
+          sha256Hex,
+        ),
       };
       process.stdout.write(await sessionStart(ground, payload, hostProcess(pid), identity));
     } finally {

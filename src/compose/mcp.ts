@@ -14,11 +14,10 @@ import { type Environment, ownEnvironment, setting } from '../platform/environme
 import { projectIdentity } from '../platform/project.ts';
 import { describeError, isRefusal, Refusal, type Result } from '../protocol/errors.ts';
 import { hex } from '../protocol/id.ts';
-import { isObject } from '../protocol/json.ts';
 import { projectId } from '../protocol/project.ts';
 import { isSessionId } from '../protocol/scope.ts';
 import type { HostKind, Registration } from '../protocol/session.ts';
-import { type Attachment, attach } from '../router/attachment.ts';
+import { Attachment } from '../router/attachment.ts';
 import { type HostProcess, sessionOfHost } from '../sessions/alias.ts';
 import { type McpServer, serveMcp } from '../surfaces/mcp/server.ts';
 import { hostProcess, hostSession, pinnedSession, principalOf } from './identity.ts';
@@ -69,7 +68,9 @@ async function serve(flags: { session: string | undefined; register: boolean }):
   const local = await openLocal();
   const session = await sessionOf(local, flags.session);
   if (session.generated)
-    process.stderr.write(`postbell: no session id from the host; registered as ${session.id}, which no hook can ring\n`);
+    process.stderr.write(
+      `postbell: no session id from the host; registered as ${session.id}, which no hook can ring\n`,
+    );
   const caller = (): Caller & { session: string } => ({
     transport: 'mcp',
     source_host: server?.clientName() ?? 'mcp',
@@ -97,8 +98,14 @@ async function serve(flags: { session: string | undefined; register: boolean }):
 }
 
 /** The session's registration and its notifier. */
-function reachable(local: Local, session: Session, project: string, caller: () => Caller & { session: string }) {
-  const hasBell = session.host === 'claude' && !session.generated && local.environment.POSTBELL_LISTENER !== 'off';
+function reachable(
+  local: Local,
+  session: Session,
+  project: string,
+  caller: () => Caller & { session: string },
+) {
+  const hasBell =
+    session.host === 'claude' && !session.generated && local.environment.POSTBELL_LISTENER !== 'off';
   const bell = hasBell ? listenerBell(local) : undefined;
   const ringing = () => ({ caller: { ...caller(), session: session.id }, project });
   const notifier: Notifier | undefined = bell && runNotifier(local, local.locks, ringing(), bell, note);
@@ -110,22 +117,22 @@ function reachable(local: Local, session: Session, project: string, caller: () =
     bell: bell === undefined ? 'none' : bell.describe().bell,
     host_kind: session.host,
   };
-  const attachment: Attachment = attach({
+  const attachment = new Attachment({
     address: local.address,
     clock: local.clock,
     random: local.random,
-    registration: () => registration,
+    registration,
     startRouter: () => startRouterDetached(local.environment),
-    take: async (handOff) => {
-      const { envelope, attempt_id, delivery_id } = handOff;
-      if (bell === undefined || !isObject(envelope)) return { failure_code: 'adapter_rejected' };
+    take: async ({ attempt_id, delivery_id, notification_id }) => {
+      if (bell === undefined) return { failure_code: 'adapter_rejected' };
       const outcome = await ringForHandOff(local, ringing(), bell, {
-        attempt_id: String(attempt_id),
-        delivery_id: String(delivery_id),
-        notification_id: String(envelope.notification_id),
+        attempt_id,
+        delivery_id,
+        notification_id,
       });
       if (outcome.outcome === 'unknown') return undefined;
-      return outcome.outcome === 'rejected' ? { failure_code: outcome.code } : { content: outcome.content, receipt: outcome.receipt };
+      if (outcome.outcome === 'rejected') return { failure_code: outcome.code };
+      return { content: outcome.content, receipt: outcome.receipt };
     },
     onFault: note,
   });
@@ -157,14 +164,22 @@ async function sessionOf(local: Local, flag: string | undefined): Promise<Sessio
 }
 
 /** Where Claude Code was started, else the client's one workspace root; never where this process happens to run. */
-function boundProject(environment: Environment, roots: () => Promise<string[]>): () => Promise<Result<string>> {
+function boundProject(
+  environment: Environment,
+  roots: () => Promise<string[]>,
+): () => Promise<Result<string>> {
   let bound: Promise<Result<string>> | undefined;
   const find = async (): Promise<Result<string>> => {
     const claude = setting(environment, 'CLAUDE_PROJECT_DIR');
-    const directories = claude === undefined ? (await roots()).filter((uri) => uri.startsWith('file:')).map((uri) => fileURLToPath(uri)) : [claude];
+    const directories =
+      claude === undefined
+        ? (await roots()).filter((uri) => uri.startsWith('file:')).map((uri) => fileURLToPath(uri))
+        : [claude];
     const [directory] = directories;
-    if (directory === undefined) return new Refusal('project_unavailable', 'no project is bound to this session; pass project');
-    if (directories.length > 1) return new Refusal('project_ambiguous', 'several workspace roots; pass project');
+    if (directory === undefined)
+      return new Refusal('project_unavailable', 'no project is bound to this session; pass project');
+    if (directories.length > 1)
+      return new Refusal('project_ambiguous', 'several workspace roots; pass project');
     return projectId(await projectIdentity(directory), sha256Hex);
   };
   return async () => {
@@ -178,7 +193,12 @@ function boundProject(environment: Environment, roots: () => Promise<string[]>):
 /** The installed router, on its own: it goes on when this host ends. */
 function startRouterDetached(environment: Environment): void {
   const entry = path.join(__dirname, 'postbell.cjs');
-  const child = spawn(process.execPath, [entry, 'router'], { detached: true, stdio: 'ignore', cwd: '/', env: ownEnvironment(environment) });
+  const child = spawn(process.execPath, [entry, 'router'], {
+    detached: true,
+    stdio: 'ignore',
+    cwd: '/',
+    env: ownEnvironment(environment),
+  });
   child.on('error', note);
   child.unref();
 }

@@ -49,8 +49,13 @@ async function ask(verb: 'status' | 'stop'): Promise<void> {
   const local = await openLocal();
   try {
     const client = await connectRouter(local.address.socketPath, local);
-    const { ok: _, ...answer } = await client.request({ type: verb, auth_token: local.address.token() }, limits.routerCallWaitMs);
-    process.stdout.write(`${JSON.stringify(verb === 'status' ? { socket: local.address.socketPath, ...answer } : answer)}\n`);
+    const { ok: _, ...answer } = await client.request(
+      { type: verb, auth_token: local.address.token() },
+      limits.routerCallWaitMs,
+    );
+    process.stdout.write(
+      `${JSON.stringify(verb === 'status' ? { socket: local.address.socketPath, ...answer } : answer)}\n`,
+    );
     client.close();
   } finally {
     local.close();

@@ -33,5 +33,13 @@ export async function openGround(options: { lockWaitMs?: number } = {}): Promise
   const clock = systemClock;
   const random = systemRandom;
   const store = await openStore({ path: places.database, clock, random, ...options });
-  return { environment, places, store, clock, random, wake: fileWake(places.wakeFile), locks: locksIn(places.runtime) };
+  return {
+    environment,
+    places,
+    store,
+    clock,
+    random,
+    wake: fileWake(places.wakeFile),
+    locks: locksIn(places.runtime),
+  };
 }

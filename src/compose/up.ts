@@ -59,9 +59,14 @@ async function holdRouter(ground: Ground) {
     try {
       daemon = await startRouter(ground, log, () => process.kill(process.pid, 'SIGTERM'));
     } catch (error) {
-      const isOther = error instanceof Fault && (error.code === 'router_already_running' || error.code === 'router_start_in_progress');
+      const isOther =
+        error instanceof Fault &&
+        (error.code === 'router_already_running' || error.code === 'router_start_in_progress');
       if (!isOther) throw error;
-      cancel = ground.clock.after(retryMs, () => void take().catch((fault: unknown) => log.warn(describeError(fault).code)));
+      cancel = ground.clock.after(
+        retryMs,
+        () => void take().catch((fault: unknown) => log.warn(describeError(fault).code)),
+      );
     }
   };
   await take();

@@ -56,21 +56,36 @@ function consume(tx: Tx, desk: Desk, message: Message, caller: Caller): boolean 
 }
 
 /** Mail of the caller's principal that is intended for a sibling session is refused by name; the rest is unknown. */
-function isMeantForAnother(tx: Tx, key: ReceiptKey, project: string, principals: readonly string[], caller: Caller): boolean {
+function isMeantForAnother(
+  tx: Tx,
+  key: ReceiptKey,
+  project: string,
+  principals: readonly string[],
+  caller: Caller,
+): boolean {
   const message = key.sender === 'local' ? tx.messages.byId(key.msg_id)?.message : undefined;
-  if (message === undefined || message.project !== project || !principals.includes(message.recipient)) return false;
+  if (message === undefined || message.project !== project || !principals.includes(message.recipient))
+    return false;
   return checkMeant(tx, message, caller) !== undefined;
 }
 
 function readReceiptKeys(list: readonly unknown[]): Result<ReceiptKey[]> {
   const field = 'messages';
   if (list.length < 1 || list.length > limits.acknowledgeCountMax)
-    return new Refusal('invalid_request', `messages must hold 1 to ${limits.acknowledgeCountMax} receipts`, { field });
+    return new Refusal('invalid_request', `messages must hold 1 to ${limits.acknowledgeCountMax} receipts`, {
+      field,
+    });
   const keys: ReceiptKey[] = [];
   for (const item of list) {
     const fits =
-      isObject(item) && Object.keys(item).length === 2 && typeof item.sender === 'string' && typeof item.msg_id === 'string';
-    if (!fits) return new Refusal('invalid_request', 'each receipt must be {sender, msg_id}, verbatim as received', { field });
+      isObject(item) &&
+      Object.keys(item).length === 2 &&
+      typeof item.sender === 'string' &&
+      typeof item.msg_id === 'string';
+    if (!fits)
+      return new Refusal('invalid_request', 'each receipt must be {sender, msg_id}, verbatim as received', {
+        field,
+      });
     keys.push({ sender: item.sender as string, msg_id: item.msg_id as string });
   }
   return keys;

@@ -14,5 +14,7 @@ export function findMessage(
     stored.message.project === scope.project &&
     stored.message.recipient === scope.recipient &&
     (targetKind === undefined || stored.message.target_kind === targetKind);
-  return matches ? stored : new Refusal('not_available', 'no such message for this exact project, recipient and target_kind');
+  return matches
+    ? stored
+    : new Refusal('not_available', 'no such message for this exact project, recipient and target_kind');
 }

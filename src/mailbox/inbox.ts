@@ -16,11 +16,19 @@ export function inboxOf(
   nowMs: number,
 ): Result<Inbox> {
   const { project, recipient } = named;
-  if (project === undefined) return new Refusal('project_unavailable', 'no project is bound to this caller; pass project');
+  if (project === undefined)
+    return new Refusal('project_unavailable', 'no project is bound to this caller; pass project');
   if (caller.session === undefined) {
     if (recipient === undefined)
-      return new Refusal('invalid_request', 'a caller without a session must name recipient', { field: 'recipient' });
-    return { project, principals: [recipient], targets: liveSessions(tx, project, recipient, nowMs), intended: [] };
+      return new Refusal('invalid_request', 'a caller without a session must name recipient', {
+        field: 'recipient',
+      });
+    return {
+      project,
+      principals: [recipient],
+      targets: liveSessions(tx, project, recipient, nowMs),
+      intended: [],
+    };
   }
   const ids = tx.identity.chain(caller.session);
   const principals = recipient === undefined ? principalsOf(tx, project, ids, caller) : [recipient];

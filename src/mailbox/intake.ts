@@ -7,7 +7,11 @@ import type { Caller, Desk } from './desk.ts';
 import { findMessage } from './find.ts';
 import { checkMeant, record, recorded } from './record.ts';
 
-export async function intake(desk: Desk, request: IntakeRequest, caller: Caller): Promise<Result<MessageReceipt>> {
+export async function intake(
+  desk: Desk,
+  request: IntakeRequest,
+  caller: Caller,
+): Promise<Result<MessageReceipt>> {
   return recorded(desk, (tx) => {
     const found = findMessage(tx, request);
     if (isRefusal(found)) return found;

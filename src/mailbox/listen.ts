@@ -22,7 +22,7 @@ export function nextBatch(desk: Pick<Desk, 'store'>, sessionId: string): Batch |
   return desk.store.read((tx) => {
     const ids = tx.identity.chain(sessionId);
     const root = ids[0] as string;
-    const rows = tx.notices.rows(ids, tx.notices.cursor(root), limits.listenerBatchRowsMax);
+    const rows = tx.listener.rows(ids, tx.listener.cursor(root), limits.listenerBatchRowsMax);
     let bytes = 0;
     const taken = rows.filter((row) => {
       const fits = bytes < limits.listenerBatchBytesMax;
@@ -38,5 +38,5 @@ export function nextBatch(desk: Pick<Desk, 'store'>, sessionId: string): Batch |
 
 /** Moves the cursor over a batch that was flushed, or passed over. */
 export async function commitBatch(desk: Pick<Desk, 'store'>, batch: Batch): Promise<void> {
-  await desk.store.write((tx: Tx) => tx.notices.setCursor(batch.root, batch.position));
+  await desk.store.write((tx: Tx) => tx.listener.setCursor(batch.root, batch.position));
 }

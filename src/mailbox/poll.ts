@@ -16,10 +16,18 @@ export interface PollAnswer {
 }
 
 /** Waits up to `wait_ms` for a first event; `ended` stops the wait early. */
-export async function poll(desk: Desk, request: PollRequest, ended?: AbortSignal): Promise<Result<PollAnswer>> {
+export async function poll(
+  desk: Desk,
+  request: PollRequest,
+  ended?: AbortSignal,
+): Promise<Result<PollAnswer>> {
   const { project, recipient, cursor } = request;
-  const position = cursor === undefined ? 0 : desk.store.read((tx) => tx.messages.cursorPosition(project, recipient, cursor));
-  if (position === undefined) return new Refusal('invalid_cursor', 'no such cursor for this project and recipient');
+  const position =
+    cursor === undefined
+      ? 0
+      : desk.store.read((tx) => tx.messages.cursorPosition(project, recipient, cursor));
+  if (position === undefined)
+    return new Refusal('invalid_cursor', 'no such cursor for this project and recipient');
   const limit = request.limit ?? limits.pollCountDefault;
   const read = () => desk.store.read((tx) => tx.messages.events(project, recipient, position, limit));
   let found = read();

@@ -3,13 +3,21 @@
 import type { Tx } from '../ports/store.ts';
 import { isRefusal, type Result } from '../protocol/errors.ts';
 import type { Message } from '../protocol/message.ts';
-import { type Fact, type HostAcceptObservation, inReceiptOrder, type ReceiptsAnswer } from '../protocol/receipts.ts';
+import {
+  type Fact,
+  type HostAcceptObservation,
+  inReceiptOrder,
+  type ReceiptsAnswer,
+} from '../protocol/receipts.ts';
 import type { ReceiptsRequest } from '../protocol/requests.ts';
 import { type Desk, timestamp } from './desk.ts';
 import { findMessage } from './find.ts';
 import { deliveryStateOf } from './state.ts';
 
-export function receipts(desk: Pick<Desk, 'store' | 'clock'>, request: ReceiptsRequest): Result<ReceiptsAnswer> {
+export function receipts(
+  desk: Pick<Desk, 'store' | 'clock'>,
+  request: ReceiptsRequest,
+): Result<ReceiptsAnswer> {
   const observed_at = timestamp(desk);
   return desk.store.read((tx) => {
     const found = findMessage(tx, request);
@@ -17,10 +25,11 @@ export function receipts(desk: Pick<Desk, 'store' | 'clock'>, request: ReceiptsR
     const { message } = found;
     const facts = tx.receipts
       .facts(message.delivery_id)
-      .map((fact): Fact =>
-        fact.receipt_kind === 'host_accept'
-          ? { ...fact, delivery_state: observe(tx, message, observed_at, desk.clock.nowMs()) }
-          : fact,
+      .map(
+        (fact): Fact =>
+          fact.receipt_kind === 'host_accept'
+            ? { ...fact, delivery_state: observe(tx, message, observed_at, desk.clock.nowMs()) }
+            : fact,
       );
     const { project, recipient, message_id } = request;
     return {
@@ -41,5 +50,10 @@ function observe(tx: Tx, message: Message, observed_at: string, nowMs: number): 
   const ids = tx.identity.chain(session);
   const registered = tx.sessions.registered(message.project, ids) !== undefined;
   const live = tx.sessions.live(message.project, ids, nowMs) !== undefined;
-  return { observed_at, intake, target_session: !registered ? 'unknown' : live ? 'live' : 'not_live', session };
+  return {
+    observed_at,
+    intake,
+    target_session: !registered ? 'unknown' : live ? 'live' : 'not_live',
+    session,
+  };
 }

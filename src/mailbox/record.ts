@@ -14,7 +14,13 @@ export interface NewFact {
 }
 
 /** Writes the receipt, or answers the one that the key already names. */
-export function record(tx: Tx, desk: Desk, message: Message, caller: Caller, fact: NewFact): Result<MessageReceipt> {
+export function record(
+  tx: Tx,
+  desk: Desk,
+  message: Message,
+  caller: Caller,
+  fact: NewFact,
+): Result<MessageReceipt> {
   const earlier = tx.receipts.find(message.delivery_id, fact.kind, fact.idempotency_key);
   if (earlier !== undefined) {
     if (earlier.value === fact.value && earlier.host_accept_id === fact.host_accept_id) return earlier;
@@ -50,7 +56,9 @@ export function checkMeant(tx: Tx, message: Message, caller: Caller): Refusal | 
   if (meant === undefined) return undefined;
   if (session !== undefined && tx.identity.chain(session).includes(meant)) return undefined;
   if (message.target_kind === 'principal') return refusal();
-  const known = session !== undefined && tx.sessions.registered(message.project, tx.identity.chain(session)) !== undefined;
+  const known =
+    session !== undefined &&
+    tx.sessions.registered(message.project, tx.identity.chain(session)) !== undefined;
   return known ? refusal() : undefined;
 }
 

@@ -31,7 +31,10 @@ export function untilTouched<T>(
     };
     const tick = (): void => {
       const left = deadline - desk.clock.nowMs();
-      if (left <= 0) return finish(() => resolve(undefined));
+      if (left <= 0) {
+        onEnd();
+        return;
+      }
       cancelTick = desk.clock.after(Math.min(left, limits.wakeTickMs), () => {
         if (desk.store.changed()) check();
         tick();

@@ -11,7 +11,10 @@ export function setting(environment: Environment, name: string): string | undefi
 
 /** What a detached process of our own may inherit: never a host's credentials or private sockets. */
 export function ownEnvironment(environment: Environment): Record<string, string> {
-  const kept = /^(PATH|HOME|USERPROFILE|USER|LOGNAME|TZ|LANG|LC_.*|TMPDIR|XDG_(STATE|CONFIG)_HOME|POSTBELL_.*)$/;
-  const entries = Object.entries(environment).filter(([name, value]) => value !== undefined && kept.test(name));
+  const kept =
+    /^(PATH|HOME|USERPROFILE|USER|LOGNAME|TZ|LANG|LC_.*|TMPDIR|XDG_(STATE|CONFIG)_HOME|POSTBELL_.*)$/;
+  const entries = Object.entries(environment).filter(
+    ([name, value]) => value !== undefined && kept.test(name),
+  );
   return Object.fromEntries(entries) as Record<string, string>;
 }

@@ -1,7 +1,18 @@
 // Owner-private files. Postbell makes directories 0700 and files 0600 whatever the umask; one found with any access
 // for others is refused, never silently repaired or used.
 
-import { chmodSync, closeSync, fsyncSync, linkSync, lstatSync, mkdirSync, openSync, readFileSync, unlinkSync, writeSync } from 'node:fs';
+import {
+  chmodSync,
+  closeSync,
+  fsyncSync,
+  linkSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  unlinkSync,
+  writeSync,
+} from 'node:fs';
 import path from 'node:path';
 import { Fault } from '../protocol/errors.ts';
 
@@ -21,7 +32,8 @@ export function ensureDirectory(directory: string): void {
 export function readPrivateFile(file: string): string | undefined {
   try {
     const stat = lstatSync(file);
-    if (!stat.isFile() || stat.uid !== process.getuid?.() || (stat.mode & othersMask) !== 0) throw insecure(file, stat.mode);
+    if (!stat.isFile() || stat.uid !== process.getuid?.() || (stat.mode & othersMask) !== 0)
+      throw insecure(file, stat.mode);
     return readFileSync(file, 'utf8');
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;

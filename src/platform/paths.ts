@@ -43,8 +43,14 @@ export function placesOf(environment: Environment): Places {
 /** Fault `invalid_socket_path` or `socket_path_too_long`, before anything is created. */
 export function checkSocketPath(socketPath: string): void {
   if (socketPath === '' || !path.isAbsolute(socketPath))
-    throw new Fault('invalid_socket_path', `the router socket must be an absolute path, not ${JSON.stringify(socketPath)}`);
+    throw new Fault(
+      'invalid_socket_path',
+      `the router socket must be an absolute path, not ${JSON.stringify(socketPath)}`,
+    );
   const bytes = Buffer.byteLength(socketPath);
   if (bytes > limits.socketPathBytesMax)
-    throw new Fault('socket_path_too_long', `${socketPath} has ${bytes} bytes; at most ${limits.socketPathBytesMax}`);
+    throw new Fault(
+      'socket_path_too_long',
+      `${socketPath} has ${bytes} bytes; at most ${limits.socketPathBytesMax}`,
+    );
 }

@@ -47,7 +47,10 @@ function procStat(pid: number): string[] | undefined {
 function ps(pid: number, column: string): string | undefined {
   if (process.platform === 'linux') return undefined;
   try {
-    const text = execFileSync('ps', ['-o', column, '-p', String(pid)], { encoding: 'utf8', timeout: psWaitMs }).trim();
+    const text = execFileSync('ps', ['-o', column, '-p', String(pid)], {
+      encoding: 'utf8',
+      timeout: psWaitMs,
+    }).trim();
     return text === '' ? undefined : text;
   } catch {
     return undefined;

@@ -10,7 +10,13 @@ const gitWaitMs = 2_000;
 
 /** What the directory is known by. One id for every sub-directory, worktree and clone of a remote. */
 export async function projectIdentity(directory: string): Promise<Identity> {
-  const place = await git(directory, ['rev-parse', '--is-bare-repository', '--path-format=absolute', '--git-common-dir', '--show-superproject-working-tree']);
+  const place = await git(directory, [
+    'rev-parse',
+    '--is-bare-repository',
+    '--path-format=absolute',
+    '--git-common-dir',
+    '--show-superproject-working-tree',
+  ]);
   if (place === undefined) return { kind: 'path', path: realpathSync(directory) };
   const [bare, commonDirectory = directory] = place.split('\n');
   const locator = await remoteLocator(directory);

@@ -4,7 +4,14 @@ import type { MailEvent } from '../protocol/delivery.ts';
 import type { Message } from '../protocol/message.ts';
 import type { Reservation } from '../protocol/notices.ts';
 import type { AttemptState, Fact, MessageReceipt, MessageReceiptKind } from '../protocol/receipts.ts';
-import type { AdapterKind, Bell, Card, DisconnectReason, HostKind, Registration } from '../protocol/session.ts';
+import type {
+  AdapterKind,
+  Bell,
+  Card,
+  DisconnectReason,
+  HostKind,
+  Registration,
+} from '../protocol/session.ts';
 import type { HandOffState } from '../protocol/states.ts';
 
 export interface Store {
@@ -28,6 +35,7 @@ export interface Tx {
   readonly sessions: Sessions;
   readonly attempts: Attempts;
   readonly notices: Notices;
+  readonly listener: Listener;
   readonly identity: Identity;
   readonly feed: Feed;
 }
@@ -104,7 +112,11 @@ export interface Receipts {
   facts(delivery: string): FactRow[];
 }
 
-export type FactRow = Fact extends infer F ? (F extends { delivery_state: unknown } ? Omit<F, 'delivery_state'> : F) : never;
+export type FactRow = Fact extends infer F
+  ? F extends { delivery_state: unknown }
+    ? Omit<F, 'delivery_state'>
+    : F
+  : never;
 
 export interface SessionRow {
   project: string;
@@ -221,7 +233,11 @@ export interface Notices {
   isRung(notificationId: string, deliveryId: string): boolean;
   /** State of the newest reservation that covers the delivery; `preparing` until it was rung for. */
   handOffOf(deliveryId: string): HandOffState | undefined;
-  appendRow(row: { session_id: string; notification_id: string; text: string; created_at: string }): void;
+}
+
+/** Rows that the listener of a session prints, and how far it has. */
+export interface Listener {
+  append(row: { session_id: string; notification_id: string; text: string; created_at: string }): void;
   /** Rows of any of `ids` after `position`, oldest first. */
   rows(ids: readonly string[], position: number, count: number): ListenerRow[];
   cursor(sessionRoot: string): number;
@@ -246,7 +262,15 @@ export interface Identity {
 /** What happened, for the live view; payload-free. */
 export interface FeedItem {
   at: string;
-  kind: 'message' | 'attempt' | 'host_accept' | 'intake' | 'ack' | 'connected' | 'disconnected' | 'superseded';
+  kind:
+    | 'message'
+    | 'attempt'
+    | 'host_accept'
+    | 'intake'
+    | 'ack'
+    | 'connected'
+    | 'disconnected'
+    | 'superseded';
   message_id?: string;
   project: string;
   /** sender or session. */
@@ -255,7 +279,9 @@ export interface FeedItem {
   detail: string;
 }
 
-export type FeedPosition = Readonly<Record<'message' | 'attempt' | 'host_accept' | 'receipt' | 'presence', number>>;
+export type FeedPosition = Readonly<
+  Record<'message' | 'attempt' | 'host_accept' | 'receipt' | 'presence', number>
+>;
 
 export interface Feed {
   end(): FeedPosition;

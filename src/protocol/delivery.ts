@@ -28,7 +28,13 @@ export interface MailEvent {
 }
 
 /** Why an exact session could not be reached; else the failure code of the attempt. */
-export type UnavailableReason = 'never_registered' | 'not_live' | 'replaced' | 'no_bell' | 'busy' | 'unsupported';
+export type UnavailableReason =
+  | 'never_registered'
+  | 'not_live'
+  | 'replaced'
+  | 'no_bell'
+  | 'busy'
+  | 'unsupported';
 
 export interface NativeDelivery {
   status: 'native_accepted';
@@ -47,5 +53,10 @@ export function envelopeOf(message: Message, payload: Json) {
 /** The envelope of a notice: the routing without the body. */
 export function noticeEnvelopeOf(message: Message, notificationId: string) {
   const { privacy: _, quiet: __, ...routing } = message;
-  return { type: 'postbell_message_notice', notification_id: notificationId, ...routing, untrusted: true } as const;
+  return {
+    type: 'postbell_message_notice',
+    notification_id: notificationId,
+    ...routing,
+    untrusted: true,
+  } as const;
 }

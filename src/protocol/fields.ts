@@ -38,7 +38,9 @@ type ValueOf<F extends Field> = F extends { kind: 'integer' }
           ? unknown[]
           : string;
 
-type RequiredKeys<S extends Fields> = { [K in keyof S]: S[K] extends { required: true } ? K : never }[keyof S];
+type RequiredKeys<S extends Fields> = {
+  [K in keyof S]: S[K] extends { required: true } ? K : never;
+}[keyof S];
 
 /** What `readFields` answers: required fields present, the others perhaps. */
 export type ValuesOf<S extends Fields> = { [K in RequiredKeys<S>]: ValueOf<S[K]> } & {
@@ -71,7 +73,9 @@ function readField(name: string, field: Field, value: unknown): Result<unknown> 
     case 'integer':
       return readInteger(name, value, field.min, field.max);
     case 'choice':
-      return field.choices.includes(value as string) ? value : refuse(name, `one of ${field.choices.join(', ')}`);
+      return field.choices.includes(value as string)
+        ? value
+        : refuse(name, `one of ${field.choices.join(', ')}`);
     case 'text':
       return readText(name, value, field.max);
     case 'name':
@@ -86,7 +90,8 @@ function readField(name: string, field: Field, value: unknown): Result<unknown> 
 export function readFields<S extends Fields>(fields: S, input: unknown): Result<ValuesOf<S>> {
   if (!isObject(input)) return new Refusal('invalid_request', 'the request must be an object');
   for (const key of Object.keys(input))
-    if (!Object.hasOwn(fields, key)) return new Refusal('invalid_request', `unknown field ${JSON.stringify(key)}`, { field: key });
+    if (!Object.hasOwn(fields, key))
+      return new Refusal('invalid_request', `unknown field ${JSON.stringify(key)}`, { field: key });
   const values: Record<string, unknown> = {};
   for (const [name, field] of Object.entries(fields)) {
     const given = Object.hasOwn(input, name) ? input[name] : undefined;

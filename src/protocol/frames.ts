@@ -8,23 +8,24 @@ import { adapterKinds, bells, hostKinds } from './session.ts';
 
 export const wireVersion = 1;
 
-type Check = (value: unknown) => boolean;
+type Check<T> = (value: unknown) => value is T;
 
-const text: Check = (value) => typeof value === 'string' && value.length > 0 && value.length <= 1_000;
-const anyText: Check = (value) => typeof value === 'string' && value.length <= 1_000;
-const flag: Check = (value) => typeof value === 'boolean';
-const whole: Check = (value) => Number.isInteger(value) && (value as number) >= 0;
+const text = (value: unknown): value is string =>
+  typeof value === 'string' && value.length > 0 && value.length <= 1_000;
+const anyText = (value: unknown): value is string => typeof value === 'string' && value.length <= 1_000;
+const flag = (value: unknown): value is boolean => typeof value === 'boolean';
+const whole = (value: unknown): value is number => Number.isInteger(value) && (value as number) >= 0;
+const lease = (value: unknown): value is number => whole(value) && value >= 1 && value <= limits.leaseMsMax;
+const failureCode = (value: unknown): value is string =>
+  typeof value === 'string' && /^[a-z0-9_]{1,64}$/.test(value);
+const json = (value: unknown): value is Json => value !== undefined;
 const oneOf =
-  (list: readonly string[]): Check =>
-  (value) =>
-    list.includes(value as string);
-const lease: Check = (value) => whole(value) && (value as number) >= 1 && (value as number) <= limits.leaseMsMax;
-const failureCode: Check = (value) => typeof value === 'string' && /^[a-z0-9_]{1,64}$/.test(value);
-const json: Check = (value) => value !== undefined;
-
-const optional = new Set(['work_summary', 'lease_ms', 'if_free', 'limit', 'wait']);
+  <T extends string>(list: readonly T[]): Check<T> =>
+  (value): value is T =>
+    list.includes(value as T);
 
 const connectionFields = { connection_id: text, generation: whole };
+const content = oneOf(['notice', 'full']);
 
 /** Fields of each request beyond the common ones. */
 const requests = {
@@ -45,44 +46,65 @@ const requests = {
   disconnect: { project: text, session_id: text, ...connectionFields },
   discover: { auth_token: text, project: text, limit: whole },
   notify: { auth_token: text, project: text, delivery_id: text, wait: flag },
-  host_accept: { attempt_id: text, delivery_id: text, ...connectionFields, content: oneOf(['notice', 'full']), receipt: json },
+  host_accept: { attempt_id: text, delivery_id: text, ...connectionFields, content, receipt: json },
   host_reject: { attempt_id: text, delivery_id: text, ...connectionFields, failure_code: failureCode },
   status: { auth_token: text },
   stop: { auth_token: text },
-} as const satisfies Record<string, Record<string, Check>>;
+} as const satisfies Record<string, Record<string, Check<unknown>>>;
 
-export type RequestType = keyof typeof requests;
+type OptionalName = 'work_summary' | 'lease_ms' | 'if_free' | 'limit' | 'wait';
+const optional: ReadonlySet<string> = new Set<OptionalName>([
+  'work_summary',
+  'lease_ms',
+  'if_free',
+  'limit',
+  'wait',
+]);
+
+type Requests = typeof requests;
+type Checked<C> = C extends Check<infer T> ? T : never;
+export type RequestType = keyof Requests;
+
+/** The checked fields of one request type. */
+export type RequestFields<K extends RequestType> = {
+  readonly [F in Exclude<keyof Requests[K], OptionalName>]: Checked<Requests[K][F]>;
+} & { readonly [F in Extract<keyof Requests[K], OptionalName>]?: Checked<Requests[K][F]> };
 
 /** A request whose fields were checked against the closed list of its type. */
-export interface RequestFrame {
-  type: RequestType;
-  request_id: string;
-  fields: Readonly<Record<string, Json>>;
-}
+export type RequestFrame = {
+  [K in RequestType]: { type: K; request_id: string; fields: RequestFields<K> };
+}[RequestType];
 
 /** The request in one line, or the code it is refused with. The request id is kept where it could be read. */
 export function readRequest(line: string): { request_id: string; frame: Result<RequestFrame> } {
   const parsed = parseObject(line);
-  if (parsed === undefined) return { request_id: '', frame: new Refusal('invalid_json', 'not a JSON object') };
+  if (parsed === undefined)
+    return { request_id: '', frame: new Refusal('invalid_json', 'not a JSON object') };
   const request_id = typeof parsed.request_id === 'string' ? parsed.request_id : '';
   return { request_id, frame: checkRequest(parsed, request_id) };
 }
 
 function checkRequest(parsed: Record<string, unknown>, request_id: string): Result<RequestFrame> {
   const { v, type, request_id: _, hops, ...fields } = parsed;
-  if (v !== wireVersion) return new Refusal('unsupported_version', `this router speaks version ${wireVersion}`);
-  if (typeof type !== 'string' || !Object.hasOwn(requests, type)) return new Refusal('unsupported_type', 'unknown frame type');
-  if (request_id === '' || !whole(hops)) return new Refusal('invalid_frame', 'request_id and hops are required');
-  if ((hops as number) > limits.frameHopsMax) return new Refusal('hop_limit', `at most ${limits.frameHopsMax} hops`);
-  const checks: Record<string, Check> = requests[type as RequestType];
+  if (v !== wireVersion)
+    return new Refusal('unsupported_version', `this router speaks version ${wireVersion}`);
+  if (typeof type !== 'string' || !Object.hasOwn(requests, type))
+    return new Refusal('unsupported_type', 'unknown frame type');
+  if (request_id === '' || !whole(hops))
+    return new Refusal('invalid_frame', 'request_id and hops are required');
+  if ((hops as number) > limits.frameHopsMax)
+    return new Refusal('hop_limit', `at most ${limits.frameHopsMax} hops`);
+  const checks: Record<string, Check<unknown>> = requests[type as RequestType];
   for (const name of Object.keys(fields))
-    if (!Object.hasOwn(checks, name)) return new Refusal('unexpected_field', `unexpected field ${JSON.stringify(name)}`);
+    if (!Object.hasOwn(checks, name))
+      return new Refusal('unexpected_field', `unexpected field ${JSON.stringify(name)}`);
   for (const [name, check] of Object.entries(checks)) {
     const value = fields[name];
     if (value === undefined && optional.has(name)) continue;
-    if (!check(value)) return new Refusal('invalid_field', `${name} is missing or malformed`, { field: name });
+    if (!check(value))
+      return new Refusal('invalid_field', `${name} is missing or malformed`, { field: name });
   }
-  return { type: type as RequestType, request_id, fields: fields as Record<string, Json> };
+  return { type, request_id, fields } as unknown as RequestFrame;
 }
 
 function parseObject(line: string): Record<string, unknown> | undefined {
@@ -94,7 +116,9 @@ function parseObject(line: string): Record<string, unknown> | undefined {
   }
 }
 
-export type Answer = { ok: true; [field: string]: unknown } | { ok: false; error: { code: ErrorCode; message: string } };
+export type Answer =
+  | { ok: true; [field: string]: unknown }
+  | { ok: false; error: { code: ErrorCode; message: string } };
 
 /** What a client reads from a router: an answer to one of its requests, or a frame of the router's own. */
 export type Incoming =
@@ -114,6 +138,37 @@ export function readIncoming(line: string): Incoming {
   if (parsed.ok !== false || !isObject(error) || !isErrorCode(error.code)) return { kind: 'invalid' };
   const answer: Answer = { ok: false, error: { code: error.code, message: String(error.message) } };
   return { kind: 'answer', request_id: typeof request_id === 'string' ? request_id : '', answer };
+}
+
+/** What a session's process needs of a `deliver` frame; undefined where it lacks any of it. */
+export interface DeliverFrame {
+  attempt_id: string;
+  delivery_id: string;
+  connection_id: string;
+  generation: number;
+  content: 'notice' | 'full';
+  notification_id: string;
+}
+
+export function readDeliver(fields: Readonly<Record<string, Json>>): DeliverFrame | undefined {
+  const { attempt_id, delivery_id, connection_id, generation, envelope } = fields;
+  const notification_id = isObject(envelope) ? envelope.notification_id : undefined;
+  const fits =
+    text(attempt_id) &&
+    text(delivery_id) &&
+    text(connection_id) &&
+    whole(generation) &&
+    content(fields.content);
+  return fits && text(notification_id)
+    ? {
+        attempt_id,
+        delivery_id,
+        connection_id,
+        generation,
+        content: fields.content as 'notice' | 'full',
+        notification_id,
+      }
+    : undefined;
 }
 
 /** One frame as a line. */

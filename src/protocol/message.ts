@@ -46,16 +46,22 @@ export interface StoredPayload {
 /** Compact and canonical form of a payload, or why it cannot be one. */
 export function readPayload(contentType: Message['content_type'], payload: Json): Result<StoredPayload> {
   if (contentType === 'text/plain' && typeof payload !== 'string')
-    return new Refusal('invalid_request', 'payload must be a string when content_type is text/plain', { field: 'payload' });
+    return new Refusal('invalid_request', 'payload must be a string when content_type is text/plain', {
+      field: 'payload',
+    });
   const encoded = encode(payload);
   if (encoded === undefined)
     return new Refusal('invalid_request', 'payload is nested too deeply', { field: 'payload' });
   const bytes = utf8Bytes(encoded.json);
   if (bytes > limits.payloadBytesMax)
-    return new Refusal('payload_too_large', `payload is ${bytes} bytes as JSON; at most ${limits.payloadBytesMax}`, {
-      field: 'payload',
-      bytes,
-    });
+    return new Refusal(
+      'payload_too_large',
+      `payload is ${bytes} bytes as JSON; at most ${limits.payloadBytesMax}`,
+      {
+        field: 'payload',
+        bytes,
+      },
+    );
   return encoded;
 }
 
@@ -84,13 +90,18 @@ export function withDefaults(request: SendRequest) {
 export function checkTogether(request: SendRequest): Refusal | undefined {
   const session = request.target_kind === 'session';
   if (session && request.intended_session !== undefined)
-    return new Refusal('invalid_request', 'intended_session needs target_kind principal', { field: 'intended_session' });
+    return new Refusal('invalid_request', 'intended_session needs target_kind principal', {
+      field: 'intended_session',
+    });
   if (session && request.quiet)
     return new Refusal('invalid_request', 'quiet needs target_kind principal', { field: 'quiet' });
   return undefined;
 }
 
 /** Whether waiting mail of this kind is worth a wake-up: neither progress nor quiet. */
-export function isAttentionWorthy(message: { status?: MessageStatus | null; quiet?: boolean | null }): boolean {
+export function isAttentionWorthy(message: {
+  status?: MessageStatus | null;
+  quiet?: boolean | null;
+}): boolean {
   return message.status !== 'update' && !message.quiet;
 }

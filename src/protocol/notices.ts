@@ -39,7 +39,9 @@ export function isCurrent(reservation: Reservation | undefined, nowMs: number): 
 
 /** The step of the reservation that follows: the first after a release, else one longer. */
 export function nextStep(previous: Reservation | undefined): number {
-  return previous === undefined || previous.covered.length === 0 ? 0 : Math.min(previous.step + 1, stepMs.length - 1);
+  return previous === undefined || previous.covered.length === 0
+    ? 0
+    : Math.min(previous.step + 1, stepMs.length - 1);
 }
 
 export type NotifierDecision = { act: 'ring' } | { act: 'wait'; untilMs: number } | { act: 'idle' };
@@ -67,7 +69,8 @@ export function decideRing(input: {
     return { act: 'ring' };
   }
   if (reservation !== undefined && reservation.covered.length > 0) return { act: 'ring' };
-  const graceEnd = Math.min(...fresh.map((delivery) => delivery.created_at_ms)) + (input.connectionLive ? input.graceMs : 0);
+  const graceEnd =
+    Math.min(...fresh.map((delivery) => delivery.created_at_ms)) + (input.connectionLive ? input.graceMs : 0);
   const inGrace = graceEnd > nowMs && graceEnd - nowMs <= input.graceMs;
   return inGrace ? { act: 'wait', untilMs: graceEnd } : { act: 'ring' };
 }

@@ -19,14 +19,23 @@ export function projectId(identity: Identity, sha256Hex: (text: string) => strin
 
 /** The last path part without .git; it does not make the identity. */
 function labelOf(text: string): string {
-  const last = text.replace(/[\\/]+$/, '').split(/[\\/:]/).at(-1) ?? '';
-  const label = last.replace(/\.git$/, '').replace(/[^A-Za-z0-9._-]/gu, '-').slice(0, 60);
+  const last =
+    text
+      .replace(/[\\/]+$/, '')
+      .split(/[\\/:]/)
+      .at(-1) ?? '';
+  const label = last
+    .replace(/\.git$/, '')
+    .replace(/[^A-Za-z0-9._-]/gu, '-')
+    .slice(0, 60);
   return label === '' ? 'project' : label;
 }
 
 /** A remote URL as a locator without credentials; undefined where it is no network remote. */
 export function locatorOf(remote: string): string | undefined {
-  const url = /^([a-z][a-z0-9+.-]*):\/\/(?:([^/@]*)@)?(\[[^\]]+\]|[^/:]*)(?::(\d*))?(\/.*)?$/i.exec(remote.trim());
+  const url = /^([a-z][a-z0-9+.-]*):\/\/(?:([^/@]*)@)?(\[[^\]]+\]|[^/:]*)(?::(\d*))?(\/.*)?$/i.exec(
+    remote.trim(),
+  );
   if (url !== null) return urlLocator(url);
   const scp = /^(?:([^@/:]+)@)?(\[[^\]]+\]|[^/:@]+):(.+)$/.exec(remote.trim());
   if (scp === null || /^[A-Za-z]$/.test(scp[2] as string)) return undefined;
@@ -37,7 +46,14 @@ export function locatorOf(remote: string): string | undefined {
 }
 
 function urlLocator(match: RegExpExecArray): string | undefined {
-  const [, rawScheme, user, host, port, rawPath] = match as unknown as [string, string, string?, string?, string?, string?];
+  const [, rawScheme, user, host, port, rawPath] = match as unknown as [
+    string,
+    string,
+    string?,
+    string?,
+    string?,
+    string?,
+  ];
   const scheme = rawScheme.toLowerCase().replace(/^git\+/, '');
   if (!networkSchemes.has(scheme) || host === undefined || host === '') return undefined;
   const shownPort = port === undefined || port === '' || port === defaultPorts[scheme] ? undefined : port;
@@ -56,7 +72,13 @@ function urlLocator(match: RegExpExecArray): string | undefined {
   return `${shownScheme}://${name}${comparable === undefined ? '' : `:${comparable}`}${trimmed}`;
 }
 
-function sshLocator(login: string | undefined, host: string, port: string | undefined, path: string, absolute: boolean): string {
+function sshLocator(
+  login: string | undefined,
+  host: string,
+  port: string | undefined,
+  path: string,
+  absolute: boolean,
+): string {
   const name = host.toLowerCase();
   const trimmed = trimPath(path);
   if (isGitHub(name)) return `github.com/${trimmed.replace(/^\//, '').toLowerCase()}`;
@@ -64,6 +86,11 @@ function sshLocator(login: string | undefined, host: string, port: string | unde
   return `ssh://${where}${absolute ? trimmed : `/~/${trimmed}`}`;
 }
 
-const isGitHub = (host: string): boolean => host === 'github.com' || host === 'ssh.github.com' || host === 'www.github.com';
+const isGitHub = (host: string): boolean =>
+  host === 'github.com' || host === 'ssh.github.com' || host === 'www.github.com';
 
-const trimPath = (path: string): string => path.replace(/\/+$/, '').replace(/\.git$/, '').replace(/\/+$/, '');
+const trimPath = (path: string): string =>
+  path
+    .replace(/\/+$/, '')
+    .replace(/\.git$/, '')
+    .replace(/\/+$/, '');

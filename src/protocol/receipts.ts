@@ -18,7 +18,12 @@ export interface MessageReceipt {
   recorded_at: string;
 }
 
-export type AttemptState = 'started' | 'adapter_returned' | 'adapter_rejected' | 'adapter_failed' | 'stale_generation';
+export type AttemptState =
+  | 'started'
+  | 'adapter_returned'
+  | 'adapter_rejected'
+  | 'adapter_failed'
+  | 'stale_generation';
 
 /** One try of the router to hand a delivery to a session. */
 export interface AttemptFact {
@@ -73,7 +78,7 @@ const rank = { attempt: 0, host_accept: 1, receipt: 2 } as const;
 
 /** Time first; at equal times attempt, host acceptance, message receipt; then the given (insertion) order. */
 export function inReceiptOrder(facts: readonly Fact[]): Fact[] {
-  return [...facts].sort(
-    (a, b) => (a.recorded_at < b.recorded_at ? -1 : a.recorded_at > b.recorded_at ? 1 : rank[a.source] - rank[b.source]),
+  return [...facts].sort((a, b) =>
+    a.recorded_at < b.recorded_at ? -1 : a.recorded_at > b.recorded_at ? 1 : rank[a.source] - rank[b.source],
   );
 }

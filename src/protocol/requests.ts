@@ -6,7 +6,12 @@ import { limits } from './limits.ts';
 
 const project = { kind: 'name', required: true, about: 'the project (scope) of the inbox' } as const;
 const recipient = { kind: 'name', required: true, about: 'the inbox: a principal, or a session id' } as const;
-const messageId = { kind: 'text', max: limits.idCharactersMax, required: true, about: 'the message' } as const;
+const messageId = {
+  kind: 'text',
+  max: limits.idCharactersMax,
+  required: true,
+  about: 'the message',
+} as const;
 const idempotencyKey = {
   kind: 'text',
   max: limits.nameCharactersMax,
@@ -25,15 +30,28 @@ const scopeOptional = {
 
 export const sendFields = {
   project,
-  sender: { kind: 'text', max: limits.nameCharactersMax, required: true, about: 'who sends: a label, provenance and no identity' },
+  sender: {
+    kind: 'text',
+    max: limits.nameCharactersMax,
+    required: true,
+    about: 'who sends: a label, provenance and no identity',
+  },
   recipient,
   idempotency_key: idempotencyKey,
-  payload: { kind: 'json', required: true, about: 'the body: text, or any JSON value with content_type application/json' },
+  payload: {
+    kind: 'json',
+    required: true,
+    about: 'the body: text, or any JSON value with content_type application/json',
+  },
   target_kind: targetKind,
   intended_session: { kind: 'name', about: 'the one session of the principal that is meant' },
   content_type: { kind: 'choice', choices: ['text/plain', 'application/json'], about: 'default text/plain' },
   privacy: { kind: 'choice', choices: ['private', 'team'], about: 'default private' },
-  correlation_id: { kind: 'text', max: limits.idCharactersMax, about: 'links messages; changes nothing else' },
+  correlation_id: {
+    kind: 'text',
+    max: limits.idCharactersMax,
+    about: 'links messages; changes nothing else',
+  },
   reply_to: { kind: 'text', max: limits.idCharactersMax, about: 'the message this answers' },
   task_id: { kind: 'text', max: limits.idCharactersMax, about: 'the task this belongs to' },
   status: {
@@ -48,8 +66,18 @@ export const pollFields = {
   project,
   recipient,
   cursor: { kind: 'text', max: limits.cursorCharactersMax, about: 'next_cursor of the last poll' },
-  limit: { kind: 'integer', min: 1, max: limits.pollCountMax, about: `events at most (default ${limits.pollCountDefault})` },
-  wait_ms: { kind: 'integer', min: 0, max: limits.pollWaitMsMax, about: 'wait as long for a first event (default 0)' },
+  limit: {
+    kind: 'integer',
+    min: 1,
+    max: limits.pollCountMax,
+    about: `events at most (default ${limits.pollCountDefault})`,
+  },
+  wait_ms: {
+    kind: 'integer',
+    min: 0,
+    max: limits.pollWaitMsMax,
+    about: 'wait as long for a first event (default 0)',
+  },
 } as const satisfies Fields;
 
 export const fetchFields = {
@@ -79,17 +107,31 @@ export const receiptsFields = { project, recipient, message_id: messageId } as c
 
 export const discoverFields = {
   project,
-  limit: { kind: 'integer', min: 1, max: limits.discoverCountMax, about: `cards at most (default ${limits.discoverCountDefault})` },
+  limit: {
+    kind: 'integer',
+    min: 1,
+    max: limits.discoverCountMax,
+    about: `cards at most (default ${limits.discoverCountDefault})`,
+  },
 } as const satisfies Fields;
 
 export const receiveFields = {
   notification_id: { kind: 'text', max: limits.idCharactersMax, about: 'of the notice; advisory' },
-  limit: { kind: 'integer', min: 1, max: limits.receiveCountMax, about: `messages at most (default ${limits.receiveCountDefault})` },
+  limit: {
+    kind: 'integer',
+    min: 1,
+    max: limits.receiveCountMax,
+    about: `messages at most (default ${limits.receiveCountDefault})`,
+  },
   ...scopeOptional,
 } as const satisfies Fields;
 
 export const acknowledgeFields = {
-  messages: { kind: 'list', required: true, about: `1 to ${limits.acknowledgeCountMax} receipts, verbatim as received` },
+  messages: {
+    kind: 'list',
+    required: true,
+    about: `1 to ${limits.acknowledgeCountMax} receipts, verbatim as received`,
+  },
   ...scopeOptional,
 } as const satisfies Fields;
 

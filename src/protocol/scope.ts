@@ -6,7 +6,7 @@ import { limits } from './limits.ts';
 
 const loneSurrogate = /\p{Surrogate}/u;
 const pathShaped = /^(?:\/|[A-Za-z]:[\\/]|\\\\)/;
-const controlCharacter = /[\u0000-\u001f\u007f-\u009f]/;
+const controlCharacter = /\p{Cc}/u;
 
 /** Whether the text can be stored as UTF-8 without loss. */
 export function isWellFormed(text: string): boolean {
@@ -26,21 +26,35 @@ export function characters(text: string): number {
  * (`path_shaped_identifier`).
  */
 export function readName(field: string, value: string): Result<string> {
-  if (!isWellFormed(value)) return new Refusal('invalid_request', `${field} holds a lone surrogate`, { field });
+  if (!isWellFormed(value))
+    return new Refusal('invalid_request', `${field} holds a lone surrogate`, { field });
   const name = value.normalize('NFC').trim();
   const length = characters(name);
   if (length === 0) return new Refusal('invalid_request', `${field} is blank`, { field });
   if (length > limits.nameCharactersMax)
-    return new Refusal('invalid_request', `${field} has ${length} characters; at most ${limits.nameCharactersMax}`, { field });
+    return new Refusal(
+      'invalid_request',
+      `${field} has ${length} characters; at most ${limits.nameCharactersMax}`,
+      { field },
+    );
   if (pathShaped.test(name))
-    return new Refusal('path_shaped_identifier', `${field} looks like a file path; a valid value is "reviewer"`, { field });
+    return new Refusal(
+      'path_shaped_identifier',
+      `${field} looks like a file path; a valid value is "reviewer"`,
+      { field },
+    );
   return name;
 }
 
 /** Whether a host's session id may be used as one: 1 to 128 characters without control characters. */
 export function isSessionId(value: string): boolean {
   const length = characters(value);
-  return length >= 1 && length <= limits.sessionIdCharactersMax && isWellFormed(value) && !controlCharacter.test(value);
+  return (
+    length >= 1 &&
+    length <= limits.sessionIdCharactersMax &&
+    isWellFormed(value) &&
+    !controlCharacter.test(value)
+  );
 }
 
 /** The principal of a session that nobody gave another one. `host` is the host kind of its registration. */

@@ -3,7 +3,13 @@
 export type Bell = 'listener' | 'channel' | 'codex-queue' | 'acp' | 'none';
 export const bells: readonly Bell[] = ['listener', 'channel', 'codex-queue', 'acp', 'none'];
 
-export type AdapterKind = 'claude-listener' | 'claude-channel' | 'codex-queue' | 'codex-app-server' | 'acp' | 'poll';
+export type AdapterKind =
+  | 'claude-listener'
+  | 'claude-channel'
+  | 'codex-queue'
+  | 'codex-app-server'
+  | 'acp'
+  | 'poll';
 export const adapterKinds: readonly AdapterKind[] = [
   'claude-listener',
   'claude-channel',
@@ -63,4 +69,9 @@ export interface ConnectionKey {
   generation: number;
 }
 
-export type DisconnectReason = 'adapter_disconnect' | 'socket_closed' | 'superseded' | 'lease_expired' | 'router_restart';
+export type DisconnectReason =
+  | 'adapter_disconnect'
+  | 'socket_closed'
+  | 'superseded'
+  | 'lease_expired'
+  | 'router_restart';

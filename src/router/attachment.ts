@@ -4,9 +4,10 @@
 import type { Clock } from '../ports/clock.ts';
 import type { Random } from '../ports/random.ts';
 import { type ErrorCode, Fault } from '../protocol/errors.ts';
+import { type DeliverFrame, readDeliver } from '../protocol/frames.ts';
 import type { Json } from '../protocol/json.ts';
 import { limits } from '../protocol/limits.ts';
-import type { Registration } from '../protocol/session.ts';
+import type { ConnectionKey, Registration } from '../protocol/session.ts';
 import { version } from '../protocol/version.ts';
 import type { RouterAddress } from './calls.ts';
 import { connectRouter, type RouterClient, type RouterFrame } from './client.ts';
@@ -14,140 +15,163 @@ import { connectRouter, type RouterClient, type RouterFrame } from './client.ts'
 const registerWaitMs = 5_000;
 const retryMsFirst = 100;
 const retryMsMax = 5_000;
+const retryJitter = 0.2;
 /** A process that was replaced or outranked asks again as often, and never replaces its equal. */
 const askAgainMs = 30_000;
-
-export interface Attachment {
-  /** Unregisters; resolves once the router was told, or could not be. */
-  close(): Promise<void>;
-}
+/** Hosts end their servers soon after the first signal. */
+const goodbyeMs = 80;
 
 export interface AttachmentOptions {
   address: RouterAddress;
-  /** Read at each registration. */
-  registration(): Registration;
+  registration: Registration;
   clock: Clock;
   random: Random;
   /** Starts the installed router where none answers; may be called again. */
   startRouter(): void;
-  /** Rings for a hand-off; undefined means no answer may be given. */
+  /** Rings for a hand-off; undefined means that no answer may be given. */
   take(
-    handOff: Readonly<Record<string, Json>>,
+    handOff: DeliverFrame,
   ): Promise<{ content: 'notice' | 'full'; receipt: Json } | { failure_code: ErrorCode } | undefined>;
-  onRegistered?(generation: number): void;
-  onFault?(fault: Fault): void;
+  onFault(fault: unknown): void;
 }
 
-export function attach(options: AttachmentOptions): Attachment {
-  const { clock } = options;
-  let closed = false;
-  let client: RouterClient | undefined;
-  let key: { connection_id: string; generation: number } | undefined;
-  let cancelTimer = (): void => {};
-  let failures = 0;
-  let ifFree = false;
+export class Attachment {
+  readonly #options: AttachmentOptions;
+  #client: RouterClient | undefined;
+  /** Of the live registration. */
+  #key: ConnectionKey | undefined;
+  #cancelTimer = (): void => {};
+  #failures = 0;
+  /** After it was replaced or outranked: register only where nobody holds the session. */
+  #ifFree = false;
+  #closed = false;
 
-  const again = (ms: number): void => {
-    cancelTimer();
-    if (!closed) cancelTimer = clock.after(ms, () => void connectOnce());
-  };
+  constructor(options: AttachmentOptions) {
+    this.#options = options;
+    void this.#connect();
+  }
 
-  const backOff = (): void => {
-    failures += 1;
-    const base = Math.min(retryMsFirst * 2 ** (failures - 1), retryMsMax);
-    const jitter = 1 + (((options.random.bytes(1)[0] as number) / 255) * 2 - 1) * 0.2;
-    again(base * jitter);
-  };
+  /** Unregisters; resolves once the router was told, or could not be. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#cancelTimer();
+    if (this.#client !== undefined && this.#key !== undefined)
+      await this.#client.request(this.#about('disconnect', this.#key), goodbyeMs).catch(() => {});
+    this.#client?.close();
+  }
 
-  const connectOnce = async (): Promise<void> => {
+  async #connect(): Promise<void> {
+    const { address, registration } = this.#options;
     try {
-      client = await connectRouter(options.address.socketPath, options, { onFrame, onClose });
-      const { if_free: _, ...registration } = options.registration();
+      const client = await connectRouter(address.socketPath, this.#options, {
+        onFrame: (frame) => this.#onFrame(frame),
+        onClose: () => this.#onClose(),
+      });
+      this.#client = client;
       const answer = await client.request(
         {
           type: 'register',
-          auth_token: options.address.token(),
+          auth_token: address.token(),
           ...registration,
-          ...(ifFree && { if_free: true }),
+          ...(this.#ifFree && { if_free: true }),
           postbell_version: version,
         },
         registerWaitMs,
       );
-      failures = 0;
-      ifFree = false;
-      key = { connection_id: String(answer.connection_id), generation: Number(answer.generation) };
-      options.onRegistered?.(key.generation);
-      renewAfter(Number(answer.lease_ms) / 2);
+      this.#key = { connection_id: String(answer.connection_id), generation: Number(answer.generation) };
+      this.#failures = 0;
+      this.#ifFree = false;
+      this.#renewAfter(Number(answer.lease_ms) / 2);
     } catch (error) {
-      failed(error);
+      this.#failed(error);
     }
-  };
+  }
 
-  const failed = (error: unknown): void => {
-    const fault = error instanceof Fault ? error : new Fault('internal_error', 'registration failed', { cause: error });
-    const { code } = fault;
-    key = undefined;
-    client?.close();
-    client = undefined;
-    if (closed) return;
-    if (code === 'bell_outranked') return yieldSession();
-    if (code === 'router_unreachable') options.startRouter();
-    options.onFault?.(fault);
-    backOff();
-  };
+  #failed(error: unknown): void {
+    this.#forget();
+    if (this.#closed) return;
+    const code = error instanceof Fault ? error.code : undefined;
+    if (code === 'bell_outranked') {
+      this.#yield();
+      return;
+    }
+    if (code === 'router_unreachable') this.#options.startRouter();
+    this.#options.onFault(error);
+    this.#backOff();
+  }
 
-  const yieldSession = (): void => {
-    ifFree = true;
-    again(askAgainMs);
-  };
+  #backOff(): void {
+    this.#failures += 1;
+    const base = Math.min(retryMsFirst * 2 ** (this.#failures - 1), retryMsMax);
+    const spread = ((this.#options.random.bytes(1)[0] as number) / 255) * 2 - 1;
+    this.#againAfter(base * (1 + spread * retryJitter));
+  }
 
-  const renewAfter = (ms: number): void => {
-    cancelTimer = clock.after(ms, () => {
-      const { project, session_id } = options.registration();
-      client?.request({ type: 'heartbeat', project, session_id, ...key }, limits.routerCallWaitMs).then(
-        (answer) => renewAfter(Number(answer.lease_ms) / 2),
-        (error: unknown) => failed(error),
+  #yield(): void {
+    this.#ifFree = true;
+    this.#againAfter(askAgainMs);
+  }
+
+  #againAfter(ms: number): void {
+    this.#cancelTimer();
+    if (!this.#closed) this.#cancelTimer = this.#options.clock.after(ms, () => void this.#connect());
+  }
+
+  #renewAfter(ms: number): void {
+    this.#cancelTimer = this.#options.clock.after(ms, () => {
+      if (this.#client === undefined || this.#key === undefined) return;
+      this.#client.request(this.#about('heartbeat', this.#key), limits.routerCallWaitMs).then(
+        (answer) => this.#renewAfter(Number(answer.lease_ms) / 2),
+        (error: unknown) => this.#failed(error),
       );
     });
-  };
-
-  function onClose(): void {
-    if (key === undefined) return;
-    key = undefined;
-    client = undefined;
-    backOff();
   }
 
-  function onFrame(frame: RouterFrame): void {
+  #about(type: 'heartbeat' | 'disconnect', key: ConnectionKey) {
+    const { project, session_id } = this.#options.registration;
+    return { type, project, session_id, ...key };
+  }
+
+  /** The socket is gone: only a live registration is begun again from here; a failing one does so itself. */
+  #onClose(): void {
+    if (this.#key === undefined) return;
+    this.#forget();
+    if (!this.#closed) this.#backOff();
+  }
+
+  #forget(): void {
+    this.#key = undefined;
+    this.#client?.close();
+    this.#client = undefined;
+  }
+
+  #onFrame(frame: RouterFrame): void {
     if (frame.type === 'session_superseded') {
-      key = undefined;
-      client?.close();
-      return yieldSession();
+      this.#forget();
+      this.#yield();
+      return;
     }
-    void takeHandOff(frame.fields);
+    const handOff = readDeliver(frame.fields);
+    if (handOff !== undefined) void this.#take(handOff);
   }
 
-  async function takeHandOff(fields: RouterFrame['fields']): Promise<void> {
-    const on = client;
-    const outcome = await options.take(fields).catch(() => ({ failure_code: 'adapter_error' as const }));
+  async #take(handOff: DeliverFrame): Promise<void> {
+    const { attempt_id, delivery_id, connection_id, generation } = handOff;
+    const on = this.#client;
+    const outcome = await this.#options.take(handOff).catch((error: unknown) => {
+      this.#options.onFault(error);
+      return { failure_code: 'adapter_error' as const };
+    });
     if (outcome === undefined) return;
-    const { attempt_id, delivery_id, connection_id, generation } = fields;
     const type = 'failure_code' in outcome ? 'host_reject' : 'host_accept';
-    on?.tell({ type, request_id: String(attempt_id), attempt_id, delivery_id, connection_id, generation, ...outcome });
+    on?.tell({
+      type,
+      request_id: attempt_id,
+      attempt_id,
+      delivery_id,
+      connection_id,
+      generation,
+      ...outcome,
+    });
   }
-
-  void connectOnce();
-  return {
-    close: async () => {
-      closed = true;
-      cancelTimer();
-      if (client !== undefined && key !== undefined) {
-        const { project, session_id } = options.registration();
-        const gone = { type: 'disconnect', project, session_id, ...key };
-        key = undefined;
-        await client.request(gone, 80).catch(() => {});
-      }
-      client?.close();
-    },
-  };
 }

@@ -16,10 +16,15 @@ export interface RouterAddress {
 /** Keeps one connection open between calls, made when a first call needs it; `close` ends it. */
 export function routerCalls(address: RouterAddress, ports: { clock: Clock }): Router & { close(): void } {
   let current: Promise<RouterClient> | undefined;
+  const forget = (): void => {
+    current = undefined;
+  };
   const client = (): Promise<RouterClient> => {
-    const opening = (current ??= connectRouter(address.socketPath, ports, { onClose: () => (current = undefined) }));
-    opening.catch(() => (current = undefined));
-    return opening;
+    if (current === undefined) {
+      current = connectRouter(address.socketPath, ports, { onClose: forget });
+      current.catch(forget);
+    }
+    return current;
   };
   const call = async (frame: { type: string; [field: string]: unknown }, waitMs: number) => {
     const auth_token = address.token();

@@ -13,7 +13,10 @@ export type RouterFrame = Extract<Incoming, { kind: 'frame' }>;
 
 export interface RouterClient {
   /** Fault with the router's code, `router_timeout` when no answer came, `connection_closed`. */
-  request(frame: { type: string; [field: string]: unknown }, waitMs: number): Promise<Record<string, unknown>>;
+  request(
+    frame: { type: string; [field: string]: unknown },
+    waitMs: number,
+  ): Promise<Record<string, unknown>>;
   /** Writes without waiting for the answer. */
   tell(frame: { type: string; [field: string]: unknown }): void;
   close(): void;
@@ -36,13 +39,17 @@ export async function connectRouter(
 
   const take = (line: string): void => {
     const incoming = readIncoming(line);
-    if (incoming.kind === 'frame') return events.onFrame?.(incoming);
-    if (incoming.kind === 'invalid') return socket.destroy() as never;
-    waiting.get(incoming.request_id)?.answer(incoming.answer);
+    if (incoming.kind === 'frame') events.onFrame?.(incoming);
+    else if (incoming.kind === 'invalid') socket.destroy();
+    else waiting.get(incoming.request_id)?.answer(incoming.answer);
   };
-  socket.on('data', lineReader(limits.frameBytesMax, take, () => socket.destroy()));
+  socket.on(
+    'data',
+    lineReader(limits.frameBytesMax, take, () => socket.destroy()),
+  );
   socket.on('close', () => {
-    for (const entry of waiting.values()) entry.fail(new Fault('connection_closed', 'the router closed the connection'));
+    for (const entry of waiting.values())
+      entry.fail(new Fault('connection_closed', 'the router closed the connection'));
     events.onClose?.();
   });
 
@@ -59,7 +66,9 @@ export async function connectRouter(
           done();
           reject(fault);
         };
-        const cancel = ports.clock.after(waitMs, () => fail(new Fault('router_timeout', `no answer within ${waitMs} ms`)));
+        const cancel = ports.clock.after(waitMs, () =>
+          fail(new Fault('router_timeout', `no answer within ${waitMs} ms`)),
+        );
         waiting.set(request_id, {
           fail,
           answer: (answer) => {

@@ -48,7 +48,7 @@ export class Connections {
   remove(connectionId: string): Peer | undefined {
     const peer = this.#peers.get(connectionId);
     this.#peers.delete(connectionId);
-    for (const entry of [...this.#waiting.values()])
+    for (const entry of this.#waiting.values())
       if (entry.connectionId === connectionId) entry.settle({ outcome: 'disconnected' });
     return peer;
   }
@@ -81,7 +81,14 @@ export class Connections {
       };
       const cancel = this.#clock.after(this.#outcomeWaitMs, () => settle({ outcome: 'timeout' }));
       this.#waiting.set(request_id, { connectionId: connection_id, settle });
-      writeTo(peer, { type: 'deliver', request_id, ...handOff, connection_id, generation, untrusted_payload: true });
+      writeTo(peer, {
+        type: 'deliver',
+        request_id,
+        ...handOff,
+        connection_id,
+        generation,
+        untrusted_payload: true,
+      });
     });
   }
 

@@ -3,10 +3,9 @@
 import { equalSecrets } from '../crypto/hash.ts';
 import type { Log } from '../ports/log.ts';
 import { describeError, isRefusal, Refusal, type Result } from '../protocol/errors.ts';
-import type { RequestFrame } from '../protocol/frames.ts';
-import type { Json } from '../protocol/json.ts';
+import type { RequestFields, RequestType } from '../protocol/frames.ts';
 import { isSessionId, readName } from '../protocol/scope.ts';
-import type { DisconnectReason, Registration } from '../protocol/session.ts';
+import type { ConnectionKey, DisconnectReason, Registration } from '../protocol/session.ts';
 import { version } from '../protocol/version.ts';
 import { disconnect } from '../sessions/disconnect.ts';
 import { discover } from '../sessions/discover.ts';
@@ -27,17 +26,19 @@ export interface Desk {
   stop(): void;
 }
 
-type Fields = RequestFrame['fields'];
-type Handler = (peer: Peer, fields: Fields) => Result<object> | Promise<Result<object>>;
+type Handled = Result<object> | Promise<Result<object>>;
+type Handler<F> = (peer: Peer, fields: F) => Handled;
 
-export function handlersOf(desk: Desk): Record<RequestFrame['type'], Handler> {
+export type Handlers = { readonly [K in RequestType]: Handler<RequestFields<K>> };
+
+export function handlersOf(desk: Desk): Handlers {
   const { board, connections } = desk;
   const guarded = authenticated(desk.token);
   const dispatchOnce = joining(desk);
   return {
     register: guarded((peer, fields) => registerPeer(desk, peer, fields)),
     heartbeat: onOwnConnection(async (peer, fields) => {
-      const result = await heartbeat(board, fields as unknown as Parameters<typeof heartbeat>[1]);
+      const result = await heartbeat(board, fields);
       if (isRefusal(result)) await dropPeer(desk, peer, 'lease_expired');
       return result;
     }),
@@ -45,22 +46,22 @@ export function handlersOf(desk: Desk): Record<RequestFrame['type'], Handler> {
       await dropPeer(desk, peer, 'adapter_disconnect');
       return { disconnected: true };
     }),
-    discover: guarded((_, fields) => ({ cards: discover(board, fields as { project: string; limit?: number }) })),
+    discover: guarded((_, fields) => ({ cards: discover(board, fields) })),
     notify: guarded((_, { project, delivery_id, wait }) => {
-      const running = dispatchOnce(String(project), String(delivery_id));
+      const running = dispatchOnce(project, delivery_id);
       return wait === true ? running : { delivered: false, reason: 'dispatched' };
     }),
-    host_accept: onOwnConnection((_, fields) =>
-      settle(connections, fields, {
-        outcome: 'accepted',
-        content: fields.content as 'notice' | 'full',
-        receipt: fields.receipt as Json,
-      }),
+    host_accept: onOwnConnection((_, { content, receipt, ...of }) =>
+      settle(connections, of, { outcome: 'accepted', content, receipt }),
     ),
-    host_reject: onOwnConnection((_, fields) =>
-      settle(connections, fields, { outcome: 'rejected', failure_code: String(fields.failure_code) }),
+    host_reject: onOwnConnection((_, { failure_code, ...of }) =>
+      settle(connections, of, { outcome: 'rejected', failure_code }),
     ),
-    status: guarded(() => ({ postbell_version: version, live_connections: connections.size, ...desk.describe() })),
+    status: guarded(() => ({
+      postbell_version: version,
+      live_connections: connections.size,
+      ...desk.describe(),
+    })),
     stop: guarded(() => {
       board.clock.after(0, desk.stop);
       return { stopping: true };
@@ -70,29 +71,40 @@ export function handlersOf(desk: Desk): Record<RequestFrame['type'], Handler> {
 
 const authenticated =
   (token: string) =>
-  (handler: Handler): Handler =>
+  <F extends { auth_token: string }>(handler: Handler<F>): Handler<F> =>
   (peer, fields) =>
-    equalSecrets(String(fields.auth_token), token)
+    equalSecrets(fields.auth_token, token)
       ? handler(peer, fields)
       : new Refusal('authentication_failed', 'wrong router token');
 
+/** Only on the connection that registered. */
 const onOwnConnection =
-  (handler: Handler): Handler =>
+  <F extends ConnectionKey>(handler: Handler<F>): Handler<F> =>
   (peer, fields) => {
     const key = peer.connection;
     const own = key?.connection_id === fields.connection_id && key?.generation === fields.generation;
-    return own ? handler(peer, fields) : new Refusal('stale_generation', 'not the connection that registered');
+    return own
+      ? handler(peer, fields)
+      : new Refusal('stale_generation', 'not the connection that registered');
   };
 
-function settle(connections: Connections, fields: Fields, outcome: HostOutcome): object {
-  const correlated = connections.settle(String(fields.attempt_id), String(fields.connection_id), outcome);
-  return { correlated };
+function settle(
+  connections: Connections,
+  of: { attempt_id: string; connection_id: string },
+  outcome: HostOutcome,
+): object {
+  return { correlated: connections.settle(of.attempt_id, of.connection_id, outcome) };
 }
 
-async function registerPeer({ board, connections, log, ...desk }: Desk, peer: Peer, fields: Fields): Promise<Result<object>> {
+async function registerPeer(
+  desk: Desk,
+  peer: Peer,
+  fields: RequestFields<'register'>,
+): Promise<Result<object>> {
+  const { board, connections, log } = desk;
   const registration = readRegistration(fields);
   if (isRefusal(registration)) return registration;
-  if (peer.connection !== undefined) await dropPeer({ board, connections, log, ...desk }, peer, 'adapter_disconnect');
+  if (peer.connection !== undefined) await dropPeer(desk, peer, 'adapter_disconnect');
   const result = await register(board, registration);
   if (isRefusal(result)) return result;
   const { replaced, ...key } = result;
@@ -109,7 +121,11 @@ async function registerPeer({ board, connections, log, ...desk }: Desk, peer: Pe
 }
 
 /** The peer's registration ends, by whatever way. */
-export async function dropPeer({ board, connections }: Desk, peer: Peer, reason: DisconnectReason): Promise<void> {
+export async function dropPeer(
+  { board, connections }: Desk,
+  peer: Peer,
+  reason: DisconnectReason,
+): Promise<void> {
   const key = peer.connection;
   if (key === undefined) return;
   peer.connection = undefined;
@@ -133,13 +149,12 @@ function joining({ board, log }: Desk): (project: string, deliveryId: string) =>
 }
 
 /** The registration in a frame, normalised. */
-function readRegistration(fields: Fields): Result<Registration> {
+function readRegistration(fields: RequestFields<'register'>): Result<Registration> {
   const { auth_token: _, postbell_version: __, ...given } = fields;
-  const registration = given as unknown as Registration;
-  const project = readName('project', registration.project);
+  const project = readName('project', given.project);
   if (isRefusal(project)) return project;
-  const principal_id = readName('principal_id', registration.principal_id);
+  const principal_id = readName('principal_id', given.principal_id);
   if (isRefusal(principal_id)) return principal_id;
-  if (!isSessionId(registration.session_id)) return new Refusal('invalid_field', 'session_id is malformed');
-  return { ...registration, project, principal_id };
+  if (!isSessionId(given.session_id)) return new Refusal('invalid_field', 'session_id is malformed');
+  return { ...given, project, principal_id };
 }

@@ -17,7 +17,8 @@ export function lineReader(bytesMax: number, take: (line: string) => void, tooLo
       heldBytes += part.length;
       if (heldBytes > bytesMax) {
         over = true;
-        return tooLong();
+        tooLong();
+        return;
       }
       held.push(part);
       if (end < 0) return;

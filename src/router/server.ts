@@ -8,7 +8,7 @@ import { limits } from '../protocol/limits.ts';
 import { closeLeftOpen, expireLeases } from '../sessions/disconnect.ts';
 import type { Switchboard } from '../sessions/switchboard.ts';
 import { Connections, type Peer, writeTo } from './connections.ts';
-import { type Desk, dropPeer, handlersOf } from './handlers.ts';
+import { type Desk, dropPeer, type Handlers, handlersOf } from './handlers.ts';
 import { lineReader } from './lines.ts';
 
 const leaseCheckMs = 1_000;
@@ -46,7 +46,9 @@ export function routerServer({ ports, token, log, pid, stop }: RouterOptions): R
   const checkLeases = (): void => {
     cancelLeaseCheck = ports.clock.after(leaseCheckMs, checkLeases);
     expireLeases(ports).then(
-      (ids) => ids.forEach((id) => connections.remove(id)),
+      (ids) => {
+        for (const id of ids) connections.remove(id);
+      },
       (error: unknown) => log.warn('lease check failed', { code: describeError(error).code }),
     );
   };
@@ -77,13 +79,14 @@ function listening(server: Server, socketPath: string): Promise<void> {
 function acceptor(desk: Desk, sockets: Set<Socket>): (socket: Socket) => void {
   const handlers = handlersOf(desk);
   const { clock } = desk.board;
-  const failed = (what: string) => (error: unknown) => desk.log.warn(what, { code: describeError(error).code });
+  const failed = (what: string) => (error: unknown) =>
+    desk.log.warn(what, { code: describeError(error).code });
 
   const handle = async (peer: Peer, frame: RequestFrame): Promise<Result<object>> => {
     if (counted.has(frame.type) && overRate(peer, clock.nowMs()))
       return new Refusal('rate_limited', 'too many frames in a minute');
     try {
-      return await handlers[frame.type](peer, frame.fields);
+      return await perform(handlers, peer, frame);
     } catch (error) {
       const { code, message } = describeError(error);
       desk.log.warn('request failed', { type: frame.type, code });
@@ -103,13 +106,29 @@ function acceptor(desk: Desk, sockets: Set<Socket>): (socket: Socket) => void {
     const peer: Peer = { socket, connection: undefined, frames: { count: 0, sinceMs: clock.nowMs() } };
     const tooLarge = new Refusal('frame_too_large', `a frame is at most ${limits.frameBytesMax} bytes`);
     const take = (line: string): void => void answer(peer, line).catch(failed('answer failed'));
-    socket.on('data', lineReader(limits.frameBytesMax, take, () => refuse(peer, '', tooLarge)));
+    socket.on(
+      'data',
+      lineReader(limits.frameBytesMax, take, () => refuse(peer, '', tooLarge)),
+    );
     socket.on('error', () => socket.destroy());
     socket.on('close', () => {
       sockets.delete(socket);
       dropPeer(desk, peer, 'socket_closed').catch(failed('drop failed'));
     });
   };
+}
+
+function perform(
+  handlers: Handlers,
+  peer: Peer,
+  frame: RequestFrame,
+): Result<object> | Promise<Result<object>> {
+  // Each handler takes the fields of its own type; the pairing is by construction of the frame.
+  const handler = handlers[frame.type] as (
+    peer: Peer,
+    fields: unknown,
+  ) => Result<object> | Promise<Result<object>>;
+  return handler(peer, frame.fields);
 }
 
 /** An answer with a code; after some the connection is closed, since nothing true can follow. */

@@ -7,7 +7,11 @@ import type { Switchboard } from './switchboard.ts';
 
 type Ports = Pick<Switchboard, 'store' | 'clock' | 'wake'>;
 
-export async function disconnect(board: Ports, connectionId: string, reason: DisconnectReason): Promise<void> {
+export async function disconnect(
+  board: Ports,
+  connectionId: string,
+  reason: DisconnectReason,
+): Promise<void> {
   await board.store.write((tx) => endConnection(tx, board, connectionId, reason));
   board.wake.touch();
 }
@@ -15,14 +19,17 @@ export async function disconnect(board: Ports, connectionId: string, reason: Dis
 /** Connections that an earlier run of the router left open. */
 export async function closeLeftOpen(board: Ports & Pick<Switchboard, 'instance'>): Promise<void> {
   await board.store.write((tx) => {
-    for (const row of tx.sessions.open(board.instance)) endConnection(tx, board, row.connection_id, 'router_restart');
+    for (const row of tx.sessions.open(board.instance))
+      endConnection(tx, board, row.connection_id, 'router_restart');
   });
 }
 
 /** Connections whose lease has run out. */
 export async function expireLeases(board: Ports): Promise<string[]> {
   const nowMs = board.clock.nowMs();
-  const expired = board.store.read((tx) => tx.sessions.open().filter((row) => row.lease_expires_at_ms <= nowMs));
+  const expired = board.store.read((tx) =>
+    tx.sessions.open().filter((row) => row.lease_expires_at_ms <= nowMs),
+  );
   if (expired.length === 0) return [];
   await board.store.write((tx) => {
     for (const row of expired)
@@ -33,7 +40,12 @@ export async function expireLeases(board: Ports): Promise<string[]> {
   return expired.map((row) => row.connection_id);
 }
 
-export function endConnection(tx: Tx, board: Pick<Switchboard, 'clock'>, id: string, reason: DisconnectReason): void {
+export function endConnection(
+  tx: Tx,
+  board: Pick<Switchboard, 'clock'>,
+  id: string,
+  reason: DisconnectReason,
+): void {
   const at = timestamp(board);
   const replaced = reason === 'superseded' || reason === 'lease_expired';
   for (const attempt of tx.attempts.unfinishedOf(id))

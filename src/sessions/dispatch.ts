@@ -15,7 +15,11 @@ import type { HandOff, HostOutcome, Switchboard } from './switchboard.ts';
 type Plan = { answer: NotifyAnswer } | { connection: ConnectionRow; handOff: HandOff };
 
 /** Hands one committed delivery to the session it is for, if there is one to hand it to. */
-export async function dispatch(board: Switchboard, project: string, deliveryId: string): Promise<NotifyAnswer> {
+export async function dispatch(
+  board: Switchboard,
+  project: string,
+  deliveryId: string,
+): Promise<NotifyAnswer> {
   const plan = await board.store.write((tx) => decide(tx, board, project, deliveryId));
   if ('answer' in plan) return plan.answer;
   const outcome = await board.hand(plan.connection, plan.handOff);
@@ -31,17 +35,26 @@ function decide(tx: Tx, board: Switchboard, project: string, deliveryId: string)
   if (tx.receipts.has(deliveryId, 'intake')) return { answer: { delivered: true, quieted: 'taken_in' } };
   const accepted = tx.attempts.acceptanceOf(deliveryId);
   if (accepted !== undefined) return { answer: acceptedAnswer(accepted) };
-  const target = stored.message.target_kind === 'session' ? sessionTarget(tx, board, stored) : principalTarget(tx, board, stored);
+  const target =
+    stored.message.target_kind === 'session'
+      ? sessionTarget(tx, board, stored)
+      : principalTarget(tx, board, stored);
   return 'answer' in target ? target : begin(tx, board, stored, target);
 }
 
 /** The exact session: an absent, deaf or busy one is a failure with its reason. */
-function sessionTarget(tx: Tx, board: Switchboard, { message }: StoredMessage): ConnectionRow | { answer: NotifyAnswer } {
+function sessionTarget(
+  tx: Tx,
+  board: Switchboard,
+  { message }: StoredMessage,
+): ConnectionRow | { answer: NotifyAnswer } {
   const ids = tx.identity.chain(message.recipient);
   const live = tx.sessions.live(message.project, ids, board.clock.nowMs());
   const failed = (reason: NonNullable<NotifyAnswer['reason']>) => ({ answer: { delivered: false, reason } });
   if (live === undefined)
-    return failed(tx.sessions.registered(message.project, ids) === undefined ? 'never_registered' : 'not_live');
+    return failed(
+      tx.sessions.registered(message.project, ids) === undefined ? 'never_registered' : 'not_live',
+    );
   if (!isAttentionWorthy(message)) return { answer: { delivered: true, quieted: 'progress' } };
   if (live.bell === 'none') return failed('no_bell');
   if (board.pending(live.connection_id) >= limits.handOffsPendingMax) return failed('busy');
@@ -49,7 +62,11 @@ function sessionTarget(tx: Tx, board: Switchboard, { message }: StoredMessage): 
 }
 
 /** The newest live session of the principal that has a bell, if the delivery may be handed over at all. */
-function principalTarget(tx: Tx, board: Switchboard, stored: StoredMessage): ConnectionRow | { answer: NotifyAnswer } {
+function principalTarget(
+  tx: Tx,
+  board: Switchboard,
+  stored: StoredMessage,
+): ConnectionRow | { answer: NotifyAnswer } {
   const { message } = stored;
   const nowMs = board.clock.nowMs();
   const not = (reason: NonNullable<NotifyAnswer['reason']>) => ({ answer: { delivered: false, reason } });
@@ -67,7 +84,8 @@ function principalTarget(tx: Tx, board: Switchboard, stored: StoredMessage): Con
   return live;
 }
 
-const rootOf = (tx: Tx, connection: ConnectionRow): string => tx.identity.chain(connection.session_id)[0] as string;
+const rootOf = (tx: Tx, connection: ConnectionRow): string =>
+  tx.identity.chain(connection.session_id)[0] as string;
 
 /** Attempt and coverage in one transaction: from here on the session's notifier leaves this delivery alone. */
 function begin(tx: Tx, board: Switchboard, { message }: StoredMessage, connection: ConnectionRow): Plan {
@@ -99,14 +117,20 @@ function finish(
   const at = timestamp(board);
   const attempt = tx.attempts.byId(attempt_id);
   if (attempt?.state !== 'started') return { delivered: false, reason: endReason(attempt?.failure_code) };
-  const fail = (state: 'adapter_rejected' | 'adapter_failed', reason: NonNullable<NotifyAnswer['reason']>): NotifyAnswer => {
+  const fail = (
+    state: 'adapter_rejected' | 'adapter_failed',
+    reason: NonNullable<NotifyAnswer['reason']>,
+  ): NotifyAnswer => {
     tx.attempts.finish(attempt_id, state, reason, at);
     return { delivered: false, reason };
   };
   if (outcome.outcome === 'timeout') return fail('adapter_failed', 'host_outcome_timeout');
   if (outcome.outcome === 'disconnected') return fail('adapter_failed', 'adapter_disconnected');
   if (outcome.outcome === 'rejected')
-    return fail('adapter_rejected', outcome.failure_code === 'adapter_error' ? 'adapter_error' : 'adapter_rejected');
+    return fail(
+      'adapter_rejected',
+      outcome.failure_code === 'adapter_error' ? 'adapter_error' : 'adapter_rejected',
+    );
   const acceptance: Acceptance = {
     host_accept_id: newId(board, 'acc'),
     delivery_id,

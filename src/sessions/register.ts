@@ -1,10 +1,10 @@
 // A session becomes reachable: one live connection at a time, under a generation that only rises.
 
+import { newId, timestamp } from '../mailbox/desk.ts';
 import type { ConnectionRow, Tx } from '../ports/store.ts';
 import { Refusal, type Result } from '../protocol/errors.ts';
 import { limits } from '../protocol/limits.ts';
 import { bellStrength, type ConnectionKey, type Registration } from '../protocol/session.ts';
-import { newId, timestamp } from '../mailbox/desk.ts';
 import { endConnection } from './disconnect.ts';
 import type { Switchboard } from './switchboard.ts';
 

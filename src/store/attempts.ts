@@ -14,7 +14,9 @@ export function attempts(database: Database): Attempts {
       );
     },
     byId: (attemptId) =>
-      database.get(`SELECT ${columns} FROM attempt WHERE attempt_id = ?`, attemptId) as AttemptRow | undefined,
+      database.get(`SELECT ${columns} FROM attempt WHERE attempt_id = ?`, attemptId) as
+        | AttemptRow
+        | undefined,
     finish: (attemptId, state, failureCode, at) => {
       database.run(
         `UPDATE attempt SET state = ?, failure_code = ?, finished_at = ? WHERE attempt_id = ? AND state = 'started'`,

@@ -34,7 +34,10 @@ export function feed(database: Database): Feed {
   return {
     end: () =>
       Object.fromEntries(
-        tables.map((table) => [table, database.get(`SELECT coalesce(max(seq), 0) AS seq FROM ${table}`)?.seq as number]),
+        tables.map((table) => [
+          table,
+          database.get(`SELECT coalesce(max(seq), 0) AS seq FROM ${table}`)?.seq as number,
+        ]),
       ) as FeedPosition,
     since: (position) => {
       const next: Record<string, number> = { ...position };

@@ -18,9 +18,17 @@ export function identity(database: Database): Identity {
       if (newId !== oldId) database.run('INSERT OR IGNORE INTO alias VALUES (?, ?)', newId, oldId);
     },
     launcher: (pid) =>
-      database.get('SELECT pid, start_time, session_id FROM launcher WHERE pid = ?', pid) as LauncherRow | undefined,
+      database.get('SELECT pid, start_time, session_id FROM launcher WHERE pid = ?', pid) as
+        | LauncherRow
+        | undefined,
     recordLauncher: (row, at) => {
-      database.run('INSERT OR REPLACE INTO launcher VALUES (?, ?, ?, ?)', row.pid, row.start_time, row.session_id, at);
+      database.run(
+        'INSERT OR REPLACE INTO launcher VALUES (?, ?, ?, ?)',
+        row.pid,
+        row.start_time,
+        row.session_id,
+        at,
+      );
     },
   };
 }

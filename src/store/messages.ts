@@ -22,7 +22,11 @@ export function messageOf(row: Row): Message {
   const message: Record<string, unknown> = { ...columns };
   for (const name of optionalColumns) if (message[name] === null) delete message[name];
   if (quiet === 1) message.quiet = true;
-  message.provenance = { transport, source_host, ...(caller_session !== null && { session: caller_session }) };
+  message.provenance = {
+    transport,
+    source_host,
+    ...(caller_session !== null && { session: caller_session }),
+  };
   return message as unknown as Message;
 }
 
@@ -37,7 +41,10 @@ const eventColumns = `event_id, event_kind, message_id, delivery_id, project, re
 export function messages(database: Database): Messages {
   const select = (where: string, parameter: string): StoredMessage | undefined =>
     storedOf(
-      database.get(`SELECT ${messageColumns}, d.open, e.seq AS event_seq FROM ${messageTables} WHERE ${where}`, parameter),
+      database.get(
+        `SELECT ${messageColumns}, d.open, e.seq AS event_seq FROM ${messageTables} WHERE ${where}`,
+        parameter,
+      ),
     );
   return {
     insert: (row) => insert(database, row),
@@ -68,10 +75,20 @@ export function messages(database: Database): Messages {
     lastEventSeq: (project) =>
       (database.get('SELECT max(seq) AS seq FROM event WHERE project = ?', project)?.seq ?? 0) as number,
     cursorPosition: (project, recipient, token) =>
-      database.get('SELECT position FROM cursor WHERE token = ? AND project = ? AND recipient = ?', token, project, recipient)
-        ?.position as number | undefined,
+      database.get(
+        'SELECT position FROM cursor WHERE token = ? AND project = ? AND recipient = ?',
+        token,
+        project,
+        recipient,
+      )?.position as number | undefined,
     cursorToken: (project, recipient, position, newToken) => {
-      database.run('INSERT OR IGNORE INTO cursor VALUES (?, ?, ?, ?)', newToken, project, recipient, position);
+      database.run(
+        'INSERT OR IGNORE INTO cursor VALUES (?, ?, ?, ?)',
+        newToken,
+        project,
+        recipient,
+        position,
+      );
       return database.get(
         'SELECT token FROM cursor WHERE project = ? AND recipient = ? AND position = ?',
         project,

@@ -11,7 +11,10 @@ const migrations: readonly string[] = [localMail];
 export function needsMigration(database: Database, path: string): boolean {
   const version = database.pragma('user_version') as number;
   if (version > migrations.length)
-    throw new Fault('store_unreadable', `the store has schema ${version}, this release knows ${migrations.length}: ${path}`);
+    throw new Fault(
+      'store_unreadable',
+      `the store has schema ${version}, this release knows ${migrations.length}: ${path}`,
+    );
   return version < migrations.length;
 }
 

@@ -1,4 +1,4 @@
-import type { ListenerRow, Notices } from '../ports/store.ts';
+import type { Notices } from '../ports/store.ts';
 import type { Reservation } from '../protocol/notices.ts';
 import type { HandOffState } from '../protocol/states.ts';
 import type { Database, Row } from './database.ts';
@@ -19,8 +19,14 @@ export function notices(database: Database): Notices {
   };
   return {
     newest: (root) =>
-      reservation(database.get(`SELECT ${columns} FROM reservation WHERE session_root = ? ORDER BY seq DESC LIMIT 1`, root)),
-    byId: (id) => reservation(database.get(`SELECT ${columns} FROM reservation WHERE notification_id = ?`, id)),
+      reservation(
+        database.get(
+          `SELECT ${columns} FROM reservation WHERE session_root = ? ORDER BY seq DESC LIMIT 1`,
+          root,
+        ),
+      ),
+    byId: (id) =>
+      reservation(database.get(`SELECT ${columns} FROM reservation WHERE notification_id = ?`, id)),
     open: (row) => {
       database.run(
         `INSERT INTO reservation (${columns}) VALUES (?, ?, ?, ?, ?, ?)`,
@@ -34,7 +40,11 @@ export function notices(database: Database): Notices {
     },
     cover: (notificationId, deliveryIds) => {
       for (const id of deliveryIds)
-        database.run('INSERT OR IGNORE INTO reservation_cover (delivery_id, notification_id) VALUES (?, ?)', id, notificationId);
+        database.run(
+          'INSERT OR IGNORE INTO reservation_cover (delivery_id, notification_id) VALUES (?, ?)',
+          id,
+          notificationId,
+        );
     },
     setEnd: (notificationId, rungAtMs, expiresAtMs) => {
       database.run(
@@ -64,38 +74,6 @@ export function notices(database: Database): Notices {
       );
       if (row === undefined) return undefined;
       return row.rung === 1 || row.state === 'delivery_failed' ? (row.state as HandOffState) : 'preparing';
-    },
-    appendRow: (row) => {
-      database.run(
-        'INSERT INTO listener_row (session_id, notification_id, text, created_at) VALUES (?, ?, ?, ?)',
-        row.session_id,
-        row.notification_id,
-        row.text,
-        row.created_at,
-      );
-    },
-    rows: (ids, position, count) =>
-      database
-        .all(
-          `SELECT l.seq, l.notification_id, l.text, EXISTS (
-             SELECT 1 FROM reservation_cover v JOIN delivery d ON d.delivery_id = v.delivery_id
-             WHERE v.notification_id = l.notification_id AND d.open = 1) AS waiting
-           FROM listener_row l WHERE l.session_id IN (SELECT value FROM json_each(?)) AND l.seq > ?
-           ORDER BY l.seq LIMIT ?`,
-          JSON.stringify(ids),
-          position,
-          count,
-        )
-        .map(({ waiting, ...row }) => ({ ...row, waiting: waiting === 1 }) as unknown as ListenerRow),
-    cursor: (root) =>
-      (database.get('SELECT position FROM listener_cursor WHERE session_root = ?', root)?.position ?? 0) as number,
-    setCursor: (root, position) => {
-      database.run(
-        `INSERT INTO listener_cursor VALUES (?, ?)
-         ON CONFLICT (session_root) DO UPDATE SET position = max(position, excluded.position)`,
-        root,
-        position,
-      );
     },
   };
 }

@@ -12,6 +12,7 @@ import { attempts } from './attempts.ts';
 import { Database, isBusy, storeFault } from './database.ts';
 import { feed } from './feed.ts';
 import { identity } from './identity.ts';
+import { listener } from './listener.ts';
 import { messages } from './messages.ts';
 import { migrate, needsMigration } from './migrate.ts';
 import { notices } from './notices.ts';
@@ -55,7 +56,8 @@ function connect(path: string): Database {
   try {
     const database = new Database(new BetterSqlite3(path, { timeout: busyTimeoutMs }));
     checkVersion(database);
-    for (let tries = 1; database.pragma('journal_mode') !== 'wal'; tries += 1) enterWal(database, tries, path);
+    for (let tries = 1; database.pragma('journal_mode') !== 'wal'; tries += 1)
+      enterWal(database, tries, path);
     database.pragma('synchronous = FULL');
     database.pragma('foreign_keys = ON');
     assert(database.pragma('synchronous') === 2, 'synchronous is FULL on every connection');
@@ -81,7 +83,10 @@ function checkVersion(database: Database): void {
   const number = major * 1_000_000 + minor * 1_000 + patch;
   const [a, b, c] = sqliteVersionMin;
   if (number < a * 1_000_000 + b * 1_000 + c)
-    throw new Fault('store_unreadable', `SQLite ${version} is too old; at least ${sqliteVersionMin.join('.')}`);
+    throw new Fault(
+      'store_unreadable',
+      `SQLite ${version} is too old; at least ${sqliteVersionMin.join('.')}`,
+    );
 }
 
 function aggregates(database: Database): Tx {
@@ -92,6 +97,7 @@ function aggregates(database: Database): Tx {
     sessions: sessions(database),
     attempts: attempts(database),
     notices: notices(database),
+    listener: listener(database),
     identity: identity(database),
     feed: feed(database),
   };

@@ -34,7 +34,11 @@ export function receipts(database: Database): Receipts {
       return row && (present(row) as unknown as MessageReceipt);
     },
     has: (delivery, kind) =>
-      database.get('SELECT 1 AS found FROM receipt WHERE delivery_id = ? AND receipt_kind = ?', delivery, kind) !== undefined,
+      database.get(
+        'SELECT 1 AS found FROM receipt WHERE delivery_id = ? AND receipt_kind = ?',
+        delivery,
+        kind,
+      ) !== undefined,
     insert: (row) => {
       database.run(
         `INSERT INTO receipt (receipt_id, delivery_id, receipt_kind, idempotency_key, value, actor, caller_session,
@@ -49,13 +53,16 @@ export function receipts(database: Database): Receipts {
         row.host_accept_id ?? null,
         row.recorded_at,
       );
-      if (row.receipt_kind === 'intake') database.run('UPDATE delivery SET open = 0 WHERE delivery_id = ?', row.delivery_id);
+      if (row.receipt_kind === 'intake')
+        database.run('UPDATE delivery SET open = 0 WHERE delivery_id = ?', row.delivery_id);
     },
     facts: (delivery) => [
       ...database.all(attemptFacts, delivery).map((row) => present(row) as unknown as FactRow),
       ...database
         .all(acceptFacts, delivery)
-        .map((row) => ({ ...present(row), receipt: JSON.parse(row.receipt as string) }) as unknown as FactRow),
+        .map(
+          (row) => ({ ...present(row), receipt: JSON.parse(row.receipt as string) }) as unknown as FactRow,
+        ),
       ...database
         .all(`SELECT ${receiptColumns} FROM receipt WHERE delivery_id = ? ORDER BY seq`, delivery)
         .map((row) => present(row) as unknown as FactRow),

@@ -8,13 +8,22 @@ const connectionColumns = `c.connection_id, c.project, c.session_id, c.generatio
 /** The one definition of liveness: no disconnect, and a lease in the future. */
 const isLive = 'c.disconnected_at IS NULL AND c.lease_expires_at_ms > ?';
 
-const sessionColumns = 's.project, s.session_id, s.principal_id, s.adapter_kind, s.bell, s.host_kind, s.generation';
+const sessionColumns =
+  's.project, s.session_id, s.principal_id, s.adapter_kind, s.bell, s.host_kind, s.generation';
 
 const ofIds = (table: string): string => `${table}.session_id IN (SELECT value FROM json_each(?))`;
 
 export function sessions(database: Database): Sessions {
+  return { ...reading(database), ...writing(database) };
+}
+
+type Writing = Pick<Sessions, 'connect' | 'renew' | 'disconnect'>;
+
+function reading(database: Database): Omit<Sessions, keyof Writing> {
   const connection = (sql: string, ...parameters: (string | number)[]): ConnectionRow | undefined =>
-    database.get(`SELECT ${connectionColumns} FROM connection c ${sql}`, ...parameters) as ConnectionRow | undefined;
+    database.get(`SELECT ${connectionColumns} FROM connection c ${sql}`, ...parameters) as
+      | ConnectionRow
+      | undefined;
   return {
     registered: (project, ids) =>
       database.get(
@@ -25,7 +34,8 @@ export function sessions(database: Database): Sessions {
         JSON.stringify(ids),
       ) as SessionRow | undefined,
     registeredAnywhere: (ids) =>
-      database.get(`SELECT 1 AS found FROM session s WHERE ${ofIds('s')} LIMIT 1`, JSON.stringify(ids)) !== undefined,
+      database.get(`SELECT 1 AS found FROM session s WHERE ${ofIds('s')} LIMIT 1`, JSON.stringify(ids)) !==
+      undefined,
     ofPrincipal: (project, principal) =>
       database.all(
         `SELECT ${sessionColumns} FROM session s WHERE s.project = ? AND s.principal_id = ?`,
@@ -48,19 +58,38 @@ export function sessions(database: Database): Sessions {
       ),
     connection: (connectionId) => connection('WHERE c.connection_id = ?', connectionId),
     last: (project, ids) =>
-      connection(`WHERE c.project = ? AND ${ofIds('c')} ORDER BY c.seq DESC LIMIT 1`, project, JSON.stringify(ids)),
+      connection(
+        `WHERE c.project = ? AND ${ofIds('c')} ORDER BY c.seq DESC LIMIT 1`,
+        project,
+        JSON.stringify(ids),
+      ),
     cards: (project, nowMs, count) => cards(database, project, nowMs, count),
     countLive: (nowMs) =>
       database.get(`SELECT count(*) AS live FROM connection c WHERE ${isLive}`, nowMs)?.live as number,
-    connect: (row) => connect(database, row),
     checkpoint: (project, principal) =>
       database.get(
         'SELECT activation_checkpoint FROM principal WHERE project = ? AND principal_id = ?',
         project,
         principal,
       )?.activation_checkpoint as number | undefined,
+    open: (exceptRouter) =>
+      database.all(
+        `SELECT ${connectionColumns} FROM connection c WHERE c.disconnected_at IS NULL AND c.router_instance IS NOT ?
+         ORDER BY c.seq`,
+        exceptRouter ?? null,
+      ) as unknown as ConnectionRow[],
+  };
+}
+
+function writing(database: Database): Writing {
+  return {
+    connect: (row) => connect(database, row),
     renew: (connectionId, leaseExpiresAtMs, workSummary) => {
-      database.run('UPDATE connection SET lease_expires_at_ms = ? WHERE connection_id = ?', leaseExpiresAtMs, connectionId);
+      database.run(
+        'UPDATE connection SET lease_expires_at_ms = ? WHERE connection_id = ?',
+        leaseExpiresAtMs,
+        connectionId,
+      );
       if (workSummary !== undefined)
         database.run(
           `UPDATE session SET work_summary = nullif(?, '') WHERE (project, session_id, generation) =
@@ -80,16 +109,16 @@ export function sessions(database: Database): Sessions {
       const transition = reason === 'superseded' ? 'superseded' : 'disconnected';
       if (ended === 1) recordPresence(database, connectionId, transition, reason, at);
     },
-    open: (exceptRouter) =>
-      database.all(
-        `SELECT ${connectionColumns} FROM connection c WHERE c.disconnected_at IS NULL AND c.router_instance IS NOT ?
-         ORDER BY c.seq`,
-        exceptRouter ?? null,
-      ) as unknown as ConnectionRow[],
   };
 }
 
-function recordPresence(database: Database, connectionId: string, transition: string, reason: string | null, at: string): void {
+function recordPresence(
+  database: Database,
+  connectionId: string,
+  transition: string,
+  reason: string | null,
+  at: string,
+): void {
   database.run(
     'INSERT INTO presence (connection_id, transition, reason, recorded_at) VALUES (?, ?, ?, ?)',
     connectionId,

@@ -28,7 +28,8 @@ export function mailAgent(inboxes: ReadonlyMap<string, string>): Script {
       };
     }
     if (last(toolResults, 'acknowledge_messages') !== undefined) return { say: 'mail handled' };
-    if (newest.includes('[Postbell inbox notice]')) return { tools: [{ name: tool('receive_messages'), input: {} }] };
+    if (newest.includes('[Postbell inbox notice]'))
+      return { tools: [{ name: tool('receive_messages'), input: {} }] };
     return undefined;
   };
 }
@@ -38,7 +39,14 @@ function forwarding(me: string, mail: Mail) {
   const asked = /^tell (\S+): (.*)$/s.exec(mail.payload);
   if (asked === null) return [];
   const [, recipient, payload] = asked;
-  const input = { action: 'send', sender: me, recipient, payload, reply_to: mail.message_id, idempotency_key: mail.message_id };
+  const input = {
+    action: 'send',
+    sender: me,
+    recipient,
+    payload,
+    reply_to: mail.message_id,
+    idempotency_key: mail.message_id,
+  };
   return [{ name: tool('message'), input }];
 }
 

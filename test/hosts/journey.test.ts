@@ -5,7 +5,16 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { alive, answer, type Env, factsOf, postbell, root, stopRouter } from '../journey/postbell.ts';
+import {
+  alive,
+  answer,
+  type Env,
+  factsOf,
+  postbell,
+  root,
+  startUp,
+  stopRouter,
+} from '../journey/postbell.ts';
 import { mailAgent } from './agent.ts';
 import { claudeHome, runClaude, streamSession, ttySession } from './claude.ts';
 import { describeWithClaude } from './installed.ts';
@@ -31,10 +40,17 @@ beforeEach(async () => {
     ['plugin', 'install', 'postbell@postbell'],
   ])
     expect(await runClaude(env, words, project)).toMatchObject({ code: 0 });
+  const up = await startUp(env, project);
+  ending.push(up.end);
 });
 
 afterEach(async () => {
-  const ends = await Promise.allSettled(ending.splice(0).map((end) => end()));
+  const ends = await Promise.allSettled(
+    ending
+      .splice(0)
+      .reverse()
+      .map((end) => end()),
+  );
   await stopRouter(env, project);
   await model.close();
   rmSync(dir, { recursive: true, force: true });
@@ -44,8 +60,8 @@ afterEach(async () => {
 async function stream(inbox: string, ...args: string[]) {
   const session = streamSession({ ...env, POSTBELL_RECIPIENT: inbox }, project, args);
   ending.push(session.end);
-  inboxes.set(session.sessionId(), inbox);
   await session.waitFor((event) => event.subtype === 'hook_response', 20_000);
+  inboxes.set(session.sessionId(), inbox);
   return session;
 }
 
@@ -58,9 +74,16 @@ async function reachable(inbox: string, count = 1): Promise<string> {
         const waiting = await answer(env, project, ['inbox', 'receive', '--recipient', inbox]);
         expect(waiting.messages).toBeDefined();
         projectId = (await projectOf()) ?? '';
-        const { code, stdout } = await postbell(env, project, ['message', 'discover', '--project', projectId]);
+        const { code, stdout } = await postbell(env, project, [
+          'message',
+          'discover',
+          '--project',
+          projectId,
+        ]);
         if (code !== 0) return 0;
-        return (JSON.parse(stdout).cards as { principal_id: string }[]).filter((card) => card.principal_id === inbox).length;
+        return (JSON.parse(stdout).cards as { principal_id: string }[]).filter(
+          (card) => card.principal_id === inbox,
+        ).length;
       },
       { timeout: 20_000, interval: 200 },
     )
@@ -78,7 +101,11 @@ async function projectOf(): Promise<string> {
 const kinds = (receipts: { receipt_kind: string; value: string }[]): string[] =>
   receipts.map(({ receipt_kind, value }) => `${receipt_kind} ${value}`);
 
-const modelTexts = (session: string): string => model.requestsOf(session).map((request) => model.text(request)).join('\n');
+const modelTexts = (session: string): string =>
+  model
+    .requestsOf(session)
+    .map((request) => model.text(request))
+    .join('\n');
 
 describeWithClaude('the journey', () => {
   it('[MSG-034, HOST-043] wakes an idle session without any prompt; its answer wakes a second one; the receipts say what happened', async () => {
@@ -90,8 +117,17 @@ describeWithClaude('the journey', () => {
     await reachable('bob');
     expect(model.requests).toHaveLength(0);
 
-    const sent = await answer(env, project, ['send', 'alice', '--json'], 'tell bob: SECRET-BODY-9 the parser is ready');
-    expect(sent).toMatchObject({ recipient: 'alice', delivery_state: 'receiver_stored', recipient_presence: 'live' });
+    const sent = await answer(
+      env,
+      project,
+      ['send', 'alice', '--json'],
+      'tell bob: SECRET-BODY-9 the parser is ready',
+    );
+    expect(sent).toMatchObject({
+      recipient: 'alice',
+      delivery_state: 'receiver_stored',
+      recipient_presence: 'live',
+    });
     const scope = { project: projectId, recipient: 'alice', message_id: sent.message_id as string };
 
     const notice = await model.waitFor((request) => request.session === alice.sessionId(), 20_000);
@@ -106,21 +142,43 @@ describeWithClaude('the journey', () => {
       'ack acknowledged',
     ]);
     expect(first.state).toBe('receiver_acknowledged');
-    expect(first.receipts[2]).toMatchObject({ actor: 'alice', caller_session: alice.sessionId(), source: 'receipt' });
+    expect(first.receipts[2]).toMatchObject({
+      actor: 'alice',
+      caller_session: alice.sessionId(),
+      source: 'receipt',
+    });
 
     await bob.waitForScreen(/mail handled/, 20_000);
     expect(modelTexts(bob.startedAs as string)).toContain('SECRET-BODY-9 the parser is ready');
-    const polled = await answer(env, project, ['message', 'poll', '--project', projectId, '--recipient', 'bob']);
+    const polled = await answer(env, project, [
+      'message',
+      'poll',
+      '--project',
+      projectId,
+      '--recipient',
+      'bob',
+    ]);
     const [event] = polled.events as { message_id: string }[];
     const reply = { project: projectId, recipient: 'bob', message_id: event?.message_id as string };
-    const fetched = await answer(env, project, ['message', 'fetch', '--project', projectId, '--recipient', 'bob', '--message-id', reply.message_id]);
+    const fetched = await answer(env, project, [
+      'message',
+      'fetch',
+      '--project',
+      projectId,
+      '--recipient',
+      'bob',
+      '--message-id',
+      reply.message_id,
+    ]);
     expect(fetched).toMatchObject({
       sender: 'alice',
       reply_to: scope.message_id,
       payload: 'SECRET-BODY-9 the parser is ready',
       provenance: { transport: 'mcp', source_host: 'claude-code', session: alice.sessionId() },
     });
-    await expect.poll(async () => (await factsOf(env, project, reply)).state, { timeout: 10_000 }).toBe('receiver_acknowledged');
+    await expect
+      .poll(async () => (await factsOf(env, project, reply)).state, { timeout: 10_000 })
+      .toBe('receiver_acknowledged');
   });
 
   it('[SES-040, MSG-136] goes on after the router is killed with -9 in the middle', async () => {
@@ -157,13 +215,39 @@ describeWithClaude('the journey', () => {
       const sent = await answer(
         env,
         project,
-        ['message', 'send', '--project', projectId, '--sender', 'me', '--recipient', id, '--target-kind', 'session', '--idempotency-key', `k${index}`, '--payload-stdin'],
+        [
+          'message',
+          'send',
+          '--project',
+          projectId,
+          '--sender',
+          'me',
+          '--recipient',
+          id,
+          '--target-kind',
+          'session',
+          '--idempotency-key',
+          `k${index}`,
+          '--payload-stdin',
+        ],
         `to id ${index}`,
       );
-      expect(sent.native_delivery).toMatchObject({ status: 'native_accepted', adapter_kind: 'claude-listener' });
+      expect(sent.native_delivery).toMatchObject({
+        status: 'native_accepted',
+        adapter_kind: 'claude-listener',
+      });
       await alice.waitResult(2 + index, 20_000);
-      const facts = await factsOf(env, project, { project: projectId, recipient: id, message_id: sent.message_id as string });
-      expect(kinds(facts.receipts)).toEqual(['attempt adapter_returned', 'host_accept notice', 'intake ingested', 'ack acknowledged']);
+      const facts = await factsOf(env, project, {
+        project: projectId,
+        recipient: id,
+        message_id: sent.message_id as string,
+      });
+      expect(kinds(facts.receipts)).toEqual([
+        'attempt adapter_returned',
+        'host_accept notice',
+        'intake ingested',
+        'ack acknowledged',
+      ]);
     }
     expect(modelTexts(after)).toContain('to id 1');
   });
@@ -187,14 +271,34 @@ describeWithClaude('the journey', () => {
     inboxes.set(id, 'alice');
     await resumed.waitResult(1, 30_000);
     expect(modelTexts(id)).toContain('while nobody was there');
-    const facts = await factsOf(env, project, { project: projectId, recipient: 'alice', message_id: waiting.message_id as string });
+    const facts = await factsOf(env, project, {
+      project: projectId,
+      recipient: 'alice',
+      message_id: waiting.message_id as string,
+    });
     expect(facts.state).toBe('receiver_acknowledged');
 
     const fork = await stream('alice', '--resume', id, '--fork-session');
     await expect.poll(() => fork.sessionId() !== id, { timeout: 10_000 }).toBe(true);
     await reachable('alice', 2);
-    const exact = ['message', 'send', '--project', projectId, '--sender', 'me', '--recipient', id, '--target-kind', 'session'];
-    await answer(env, project, [...exact, '--idempotency-key', 'to-parent', '--payload-stdin'], 'PARENT-ONLY');
+    const exact = [
+      'message',
+      'send',
+      '--project',
+      projectId,
+      '--sender',
+      'me',
+      '--recipient',
+      id,
+      '--target-kind',
+      'session',
+    ];
+    await answer(
+      env,
+      project,
+      [...exact, '--idempotency-key', 'to-parent', '--payload-stdin'],
+      'PARENT-ONLY',
+    );
     await resumed.waitResult(2, 20_000);
     expect(modelTexts(id)).toContain('PARENT-ONLY');
     expect(modelTexts(fork.sessionId())).not.toContain('PARENT-ONLY');

@@ -31,7 +31,12 @@ export function postbell(env: Env, cwd: string, words: string[], input = ''): Pr
 }
 
 /** The one JSON line of a command that succeeds. */
-export async function answer(env: Env, cwd: string, words: string[], input = ''): Promise<Record<string, unknown>> {
+export async function answer(
+  env: Env,
+  cwd: string,
+  words: string[],
+  input = '',
+): Promise<Record<string, unknown>> {
   const { code, stdout, stderr } = await postbell(env, cwd, words, input);
   if (code !== 0) throw new Error(`${words.slice(0, 2).join(' ')} ended with ${code}: ${stderr}`);
   return JSON.parse(stdout) as Record<string, unknown>;
@@ -47,9 +52,22 @@ export interface Receipt {
 }
 
 /** Every fact known of one message. */
-export async function factsOf(env: Env, cwd: string, scope: { project: string; recipient: string; message_id: string }) {
+export async function factsOf(
+  env: Env,
+  cwd: string,
+  scope: { project: string; recipient: string; message_id: string },
+) {
   const { project, recipient, message_id } = scope;
-  const words = ['message', 'receipts', '--project', project, '--recipient', recipient, '--message-id', message_id];
+  const words = [
+    'message',
+    'receipts',
+    '--project',
+    project,
+    '--recipient',
+    recipient,
+    '--message-id',
+    message_id,
+  ];
   const found = await answer(env, cwd, words);
   return { state: found.delivery_state as string, receipts: found.receipts as Receipt[] };
 }
@@ -60,7 +78,31 @@ export async function stopRouter(env: Env, cwd: string): Promise<void> {
   if (code !== 0) return;
   const { pid } = JSON.parse(stdout) as { pid: number };
   await postbell(env, cwd, ['router', 'stop']);
-  for (let tries = 0; tries < 100 && alive(pid); tries += 1) await new Promise((resolve) => setTimeout(resolve, 50));
+  for (let tries = 0; tries < 100 && alive(pid); tries += 1)
+    await new Promise((resolve) => setTimeout(resolve, 50));
+}
+
+/** `postbell up` as a person leaves it running; resolves once its router runs. */
+export async function startUp(
+  env: Env,
+  cwd: string,
+): Promise<{ pid: number; lines(): string; end(): Promise<number | null> }> {
+  const child = spawn(process.execPath, [program, 'up'], { cwd, env });
+  let text = '';
+  const exited = new Promise<number | null>((resolve) => child.on('close', resolve));
+  child.stderr.on('data', (chunk: Buffer) => (text += chunk.toString('utf8')));
+  await new Promise<void>((resolve, reject) => {
+    child.stdout.on('data', (chunk: Buffer) => {
+      text += chunk.toString('utf8');
+      if (text.includes('router running')) resolve();
+    });
+    void exited.then(() => reject(new Error(`postbell up ended: ${text}`)));
+  });
+  const end = (): Promise<number | null> => {
+    child.kill('SIGTERM');
+    return exited;
+  };
+  return { pid: child.pid as number, lines: () => text, end };
 }
 
 export function alive(pid: number): boolean {

@@ -25,7 +25,7 @@ function append(tx: Tx, item: RingItem, nowMs: number): RingOutcome {
   const served = item.attempt !== undefined && tx.notices.isRung(notification_id, item.attempt.delivery_id);
   if (!served) {
     const created_at = new Date(nowMs).toISOString();
-    tx.notices.appendRow({ session_id: item.session_id, notification_id, text: item.text, created_at });
+    tx.listener.append({ session_id: item.session_id, notification_id, text: item.text, created_at });
     tx.notices.setState(notification_id, 'inbox_queued');
     tx.notices.markRung(notification_id);
   }
@@ -41,5 +41,9 @@ function stillCounts(tx: Tx, item: RingItem, nowMs: number): boolean {
   const attempt = tx.attempts.byId(item.attempt.attempt_id);
   if (attempt?.state !== 'started') return false;
   const connection = tx.sessions.connection(attempt.connection_id);
-  return connection !== undefined && connection.disconnect_reason === null && connection.lease_expires_at_ms > nowMs;
+  return (
+    connection !== undefined &&
+    connection.disconnect_reason === null &&
+    connection.lease_expires_at_ms > nowMs
+  );
 }

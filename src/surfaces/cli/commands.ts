@@ -58,15 +58,27 @@ export const commands: Readonly<Record<string, Command>> = {
     ({ desk, caller }, request) => send(desk, request, caller),
   ),
   'message poll': command(
-    { about: 'events of one inbox, without payload', fields: requests.pollFields, example: `postbell message poll ${scope}` },
+    {
+      about: 'events of one inbox, without payload',
+      fields: requests.pollFields,
+      example: `postbell message poll ${scope}`,
+    },
     ({ desk }, request) => poll(desk, request),
   ),
   'message discover': command(
-    { about: 'live sessions of one project', fields: requests.discoverFields, example: 'postbell message discover --project shop' },
+    {
+      about: 'live sessions of one project',
+      fields: requests.discoverFields,
+      example: 'postbell message discover --project shop',
+    },
     async ({ desk }, { project, limit = 50 }) => ({ cards: await desk.router.discover({ project, limit }) }),
   ),
   'message fetch': command(
-    { about: 'one message with its payload; consumes nothing', fields: requests.fetchFields, example: `postbell message fetch ${one}` },
+    {
+      about: 'one message with its payload; consumes nothing',
+      fields: requests.fetchFields,
+      example: `postbell message fetch ${one}`,
+    },
     ({ desk }, request) => fetchMessage(desk, request),
   ),
   'message intake': command(
@@ -86,7 +98,11 @@ export const commands: Readonly<Record<string, Command>> = {
     ({ desk, caller }, request) => ack(desk, request, caller),
   ),
   'message receipts': command(
-    { about: 'every fact known of one message', fields: requests.receiptsFields, example: `postbell message receipts ${one}` },
+    {
+      about: 'every fact known of one message',
+      fields: requests.receiptsFields,
+      example: `postbell message receipts ${one}`,
+    },
     ({ desk }, request) => receipts(desk, request),
   ),
   'inbox receive': command(

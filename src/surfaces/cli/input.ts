@@ -14,7 +14,8 @@ export async function readText(input: Readable): Promise<Result<string>> {
   let bytes = 0;
   for await (const chunk of input) {
     bytes += (chunk as Buffer).length;
-    if (bytes > bytesMax) return new Refusal('payload_too_large', `the input has more than ${bytesMax} bytes`);
+    if (bytes > bytesMax)
+      return new Refusal('payload_too_large', `the input has more than ${bytesMax} bytes`);
     chunks.push(chunk as Buffer);
   }
   try {

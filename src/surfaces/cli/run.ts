@@ -44,7 +44,9 @@ export async function runCli(options: CliOptions): Promise<number> {
 /** The line that a failed command prints. */
 export function fail(terminal: Pick<Terminal, 'err'>, error: unknown, json: boolean): number {
   const shape = describeError(error);
-  const line = json ? JSON.stringify({ error: shape }) : `postbell: ${shape.code}: ${shape.message} (${shape.hint})`;
+  const line = json
+    ? JSON.stringify({ error: shape })
+    : `postbell: ${shape.code}: ${shape.message} (${shape.hint})`;
   terminal.err(`${line.replace(/[\r\n]+/g, ' ')}\n`);
   return 1;
 }
@@ -66,13 +68,21 @@ async function performCommand(options: CliOptions, command: Command): Promise<Re
   const field = stdin === 'receipts' ? 'messages' : stdin;
   const { [field ?? '']: _, ...flags } = command.fields;
   const stdinSwitch = stdin && `${stdin}-stdin`;
-  const parsed = parseWords(options.words.slice(2), flags, ['json', ...(stdinSwitch ? [stdinSwitch] : [])], 0);
+  const parsed = parseWords(
+    options.words.slice(2),
+    flags,
+    ['json', ...(stdinSwitch ? [stdinSwitch] : [])],
+    0,
+  );
   if (isRefusal(parsed)) return parsed;
   const { json: __, ...values } = parsed.values;
   if (stdinSwitch !== undefined && field !== undefined) {
     if (values[stdinSwitch] !== true) return new Refusal('usage', `--${stdinSwitch} is required`);
     delete values[stdinSwitch];
-    const read = await readField(options.terminal.input, stdin === 'receipts' || values.content_type === 'application/json');
+    const read = await readField(
+      options.terminal.input,
+      stdin === 'receipts' || values.content_type === 'application/json',
+    );
     if (isRefusal(read)) return read;
     values[field] = read;
   }

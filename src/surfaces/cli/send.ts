@@ -17,7 +17,14 @@ export const shortSendFields = {
 
 export async function shortSend(
   context: CliContext,
-  given: { recipient: string; body: string; sender: string; key: string; session: boolean; flags: Record<string, unknown> },
+  given: {
+    recipient: string;
+    body: string;
+    sender: string;
+    key: string;
+    session: boolean;
+    flags: Record<string, unknown>;
+  },
 ): Promise<Result<SendAnswer>> {
   const request = readFields(sendFields, {
     project: await context.project(),

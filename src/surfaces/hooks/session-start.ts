@@ -20,5 +20,7 @@ export async function sessionStart(
   const context =
     `Postbell: this session is ${quoted(session_id)}; its inbox is ${quoted(identity.principal)} ` +
     `in project ${quoted(identity.project)}.`;
-  return JSON.stringify({ hookSpecificOutput: { hookEventName: 'SessionStart', additionalContext: context } });
+  return JSON.stringify({
+    hookSpecificOutput: { hookEventName: 'SessionStart', additionalContext: context },
+  });
 }

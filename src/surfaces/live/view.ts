@@ -77,11 +77,13 @@ function sessionLines({ store, clock }: LiveViewOptions['desk']): string[] {
   const nowMs = clock.nowMs();
   const sessions = store.read((tx) => tx.sessions.open().filter((row) => row.lease_expires_at_ms > nowMs));
   if (sessions.length === 0) return ['No session is connected.'];
-  const rows = sessions.map((row) => `  ${quoted(row.principal_id)}  bell ${row.bell}  ${row.session_id}  ${row.project}`);
+  const rows = sessions.map(
+    (row) => `  ${quoted(row.principal_id)}  bell ${row.bell}  ${row.session_id}  ${row.project}`,
+  );
   return [`${sessions.length} live session${sessions.length === 1 ? '' : 's'}:`, ...rows.slice(0, 12)];
 }
 
 /** Control characters of names are quoted already; a line is cut to the screen. */
 function cut(line: string, columns: number): string {
-  return [...line].slice(0, columns).join('');
+  return Array.from(line).slice(0, columns).join('');
 }

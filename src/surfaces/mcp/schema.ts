@@ -2,7 +2,12 @@
 
 import type { Field, Fields } from '../../protocol/fields.ts';
 
-type Schema = { type: 'object'; properties: Record<string, object>; required: string[]; additionalProperties: false };
+type Schema = {
+  type: 'object';
+  properties: Record<string, object>;
+  required: string[];
+  additionalProperties: false;
+};
 
 function schemaOf(field: Field): object {
   const description = field.about;
@@ -29,7 +34,9 @@ export function objectSchema(fields: Fields, lacking: readonly string[] = []): S
   return {
     type: 'object',
     properties: Object.fromEntries(entries.map(([name, field]) => [name, schemaOf(field)])),
-    required: entries.filter(([name, field]) => field.required && !lacking.includes(name)).map(([name]) => name),
+    required: entries
+      .filter(([name, field]) => field.required && !lacking.includes(name))
+      .map(([name]) => name),
     additionalProperties: false,
   };
 }

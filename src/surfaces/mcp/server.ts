@@ -41,7 +41,11 @@ export async function serveMcp(options: {
     { capabilities: { tools: {} }, instructions, supportedProtocolVersions: protocolVersions },
   );
   server.setRequestHandler('tools/list', () => ({
-    tools: tools.map(({ name, description, inputSchema }) => ({ name, description, inputSchema: inputSchema as never })),
+    tools: tools.map(({ name, description, inputSchema }) => ({
+      name,
+      description,
+      inputSchema: inputSchema as never,
+    })),
   }));
   server.setRequestHandler('tools/call', async (request, context) => {
     const { name, arguments: input = {} } = request.params;
@@ -57,7 +61,11 @@ export async function serveMcp(options: {
   server.oninitialized = options.onInitialized;
   await server.connect(new StdioServerTransport(options.input, options.output));
   return {
-    clientName: () => server.getClientVersion()?.name.replace(/\p{Cc}/gu, '').slice(0, 64) || 'mcp',
+    clientName: () =>
+      server
+        .getClientVersion()
+        ?.name.replace(/\p{Cc}/gu, '')
+        .slice(0, 64) || 'mcp',
     roots: async () => {
       if (server.getClientCapabilities()?.roots === undefined) return [];
       const { roots } = await server.listRoots();
@@ -69,7 +77,10 @@ export async function serveMcp(options: {
 
 /** One JSON text item, also given as structured content. */
 function success(result: object) {
-  return { content: [{ type: 'text' as const, text: JSON.stringify(result) }], structuredContent: result as Record<string, unknown> };
+  return {
+    content: [{ type: 'text' as const, text: JSON.stringify(result) }],
+    structuredContent: result as Record<string, unknown>,
+  };
 }
 
 function failure(error: object) {

@@ -38,14 +38,21 @@ interface Action {
 /** Checks the input against the closed list and runs the use case. The project defaults to the session's own. */
 function action<S extends Fields>(
   fields: S,
-  run: (context: ToolContext, request: ValuesOf<S>, ended: AbortSignal) => Result<object> | Promise<Result<object>>,
+  run: (
+    context: ToolContext,
+    request: ValuesOf<S>,
+    ended: AbortSignal,
+  ) => Result<object> | Promise<Result<object>>,
 ): Action {
   return {
     fields,
     run: async (context, input, ended) => {
       const project = input.project ?? (await context.project());
       if (isRefusal(project)) {
-        const checked = readFields({ ...fields, project: { ...fields.project, required: undefined } } as unknown as S, input);
+        const checked = readFields(
+          { ...fields, project: { ...fields.project, required: undefined } } as unknown as S,
+          input,
+        );
         return isRefusal(checked) ? checked : project;
       }
       const request = readFields(fields, { ...input, project });
@@ -80,8 +87,13 @@ const messageTool: Tool = {
   inputSchema: {
     type: 'object',
     properties: {
-      action: { type: 'string', enum: actionNames, description: 'what to do; each action takes only its own fields' },
-      ...objectSchema(Object.assign({}, ...Object.values(actions).map((one) => one.fields)) as Fields).properties,
+      action: {
+        type: 'string',
+        enum: actionNames,
+        description: 'what to do; each action takes only its own fields',
+      },
+      ...objectSchema(Object.assign({}, ...Object.values(actions).map((one) => one.fields)) as Fields)
+        .properties,
     },
     required: ['action'],
     additionalProperties: false,
@@ -91,7 +103,9 @@ const messageTool: Tool = {
     const { action: name, ...rest } = input;
     const known = typeof name === 'string' && Object.hasOwn(actions, name) ? actions[name] : undefined;
     if (known === undefined)
-      return new Refusal('invalid_request', `action must be one of ${actionNames.join(', ')}`, { field: 'action' });
+      return new Refusal('invalid_request', `action must be one of ${actionNames.join(', ')}`, {
+        field: 'action',
+      });
     return known.run(context, rest, ended);
   },
 };
@@ -102,7 +116,9 @@ function tool(name: string, description: string, { fields, run }: Action): Tool 
     description,
     inputSchema: objectSchema(fields),
     call: async (context, input, ended) =>
-      isObject(input) ? run(context, input, ended) : new Refusal('invalid_request', 'the arguments must be an object'),
+      isObject(input)
+        ? run(context, input, ended)
+        : new Refusal('invalid_request', 'the arguments must be an object'),
   };
 }
 

@@ -1,0 +1,40 @@
+import type { Listener, ListenerRow } from '../ports/store.ts';
+import type { Database } from './database.ts';
+
+export function listener(database: Database): Listener {
+  return {
+    append: (row) => {
+      database.run(
+        'INSERT INTO listener_row (session_id, notification_id, text, created_at) VALUES (?, ?, ?, ?)',
+        row.session_id,
+        row.notification_id,
+        row.text,
+        row.created_at,
+      );
+    },
+    rows: (ids, position, count) =>
+      database
+        .all(
+          `SELECT l.seq, l.notification_id, l.text, EXISTS (
+             SELECT 1 FROM reservation_cover v JOIN delivery d ON d.delivery_id = v.delivery_id
+             WHERE v.notification_id = l.notification_id AND d.open = 1) AS waiting
+           FROM listener_row l WHERE l.session_id IN (SELECT value FROM json_each(?)) AND l.seq > ?
+           ORDER BY l.seq LIMIT ?`,
+          JSON.stringify(ids),
+          position,
+          count,
+        )
+        .map(({ waiting, ...row }) => ({ ...row, waiting: waiting === 1 }) as unknown as ListenerRow),
+    cursor: (root) =>
+      (database.get('SELECT position FROM listener_cursor WHERE session_root = ?', root)?.position ??
+        0) as number,
+    setCursor: (root, position) => {
+      database.run(
+        `INSERT INTO listener_cursor VALUES (?, ?)
+         ON CONFLICT (session_root) DO UPDATE SET position = max(position, excluded.position)`,
+        root,
+        position,
+      );
+    },
+  };
+}
