@@ -6,17 +6,7 @@ import type { Database, Row } from './database.ts';
 const columns = 'notification_id, session_root, state, step, rung_at_ms, expires_at_ms';
 
 export function notices(database: Database): Notices {
-  const reservation = (row: Row | undefined): Reservation | undefined => {
-    if (row === undefined) return undefined;
-    const covered = database
-      .all(
-        `SELECT v.delivery_id FROM reservation_cover v JOIN delivery d ON d.delivery_id = v.delivery_id
-         WHERE v.notification_id = ? AND d.open = 1 ORDER BY d.seq`,
-        row.notification_id as string,
-      )
-      .map((cover) => cover.delivery_id as string);
-    return { ...(row as unknown as Omit<Reservation, 'covered'>), covered };
-  };
+  const reservation = (row: Row | undefined): Reservation | undefined => row && reservationOf(database, row);
   return {
     newest: (root) =>
       reservation(
@@ -76,4 +66,16 @@ export function notices(database: Database): Notices {
       return row.rung === 1 || row.state === 'delivery_failed' ? (row.state as HandOffState) : 'preparing';
     },
   };
+}
+
+/** With what it covers that still waits. */
+function reservationOf(database: Database, row: Row): Reservation {
+  const covered = database
+    .all(
+      `SELECT v.delivery_id FROM reservation_cover v JOIN delivery d ON d.delivery_id = v.delivery_id
+       WHERE v.notification_id = ? AND d.open = 1 ORDER BY d.seq`,
+      row.notification_id as string,
+    )
+    .map((cover) => cover.delivery_id as string);
+  return { ...(row as unknown as Omit<Reservation, 'covered'>), covered };
 }
