@@ -14,7 +14,7 @@ import {
   root,
   startUp,
   stopRouter,
-} from '../journey/postbell.ts';
+} from '../process/postbell.ts';
 import { mailAgent } from './agent.ts';
 import { claudeHome, runClaude, streamSession, ttySession } from './claude.ts';
 import { describeWithClaude } from './installed.ts';
