@@ -45,13 +45,13 @@ beforeEach(async () => {
 });
 
 afterEach(async () => {
+  await stopRouter(env, project);
   const ends = await Promise.allSettled(
     ending
       .splice(0)
       .reverse()
       .map((end) => end()),
   );
-  await stopRouter(env, project);
   await model.close();
   rmSync(dir, { recursive: true, force: true });
   for (const end of ends) if (end.status === 'rejected') throw end.reason;
