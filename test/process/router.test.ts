@@ -235,7 +235,7 @@ describe('postbell router', () => {
     await session.close();
     await liveCards(home, sent.project as string, 0);
     expect((await answer(home.env, home.project, ['router', 'status'])).pid).toBe(pid);
-    const environment = readFileSync(`/proc/${pid}/environ`, 'utf8');
+    const environment = readFileSync(`/proc/${String(pid)}/environ`, 'utf8');
     expect(environment).not.toContain('CLAUDE');
   });
 

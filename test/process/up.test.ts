@@ -26,11 +26,11 @@ describe('postbell up', () => {
     expect(up.stdout()).toMatch(/3\. send .*send reviewer/);
     const session = await openSession(home, { CLAUDE_CODE_SESSION_ID: 's1', POSTBELL_RECIPIENT: 'reviewer' });
     await until('the session shows', () =>
-      up.stdout().includes('session    "s1" is live as "reviewer"  (bell listener)'),
+      up.stdout().includes('live      "reviewer"  session "s1"  (bell listener)'),
     );
     await answer(home.env, home.project, ['send', 'reviewer', '--json'], 'SENTINEL body');
     await until('the acceptance shows', () =>
-      /accepted .* by the host of "s1": notice to claude-listener; not known to be read/.test(up.stdout()),
+      /accepted .* session "s1" {2}\(notice to claude-listener; not known to be read\)/.test(up.stdout()),
     );
     const { data } = await session.call('receive_messages', {});
     await session.call('acknowledge_messages', {
@@ -38,7 +38,7 @@ describe('postbell up', () => {
     });
     await until('the intake shows', () => /taken in .* by "reviewer" {2}\(ingested\)/.test(up.stdout()));
     await session.close();
-    await until('the end shows', () => /"s1" is gone/.test(up.stdout()));
+    await until('the end shows', () => /gone {6}"reviewer" {2}session "s1"/.test(up.stdout()));
     expect(up.stdout()).not.toContain('SENTINEL');
     up.child.kill('SIGTERM');
     expect(await up.exited).toEqual({ code: 0, signal: null });

@@ -79,7 +79,8 @@ function sessionLines({ store, clock }: LiveViewOptions['desk']): string[] {
   const sessions = store.read((tx) => tx.sessions.open().filter((row) => row.lease_expires_at_ms > nowMs));
   if (sessions.length === 0) return ['No session is connected.'];
   const rows = sessions.map(
-    (row) => `  ${quoted(row.principal_id)}  bell ${row.bell}  ${row.session_id}  ${row.project}`,
+    (row) =>
+      `  ${quoted(row.principal_id)}  session ${row.session_id}  bell ${row.bell}  project ${quoted(row.project)}`,
   );
   return [`${sessions.length} live session${sessions.length === 1 ? '' : 's'}:`, ...rows.slice(0, 12)];
 }
