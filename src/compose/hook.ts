@@ -17,13 +17,16 @@ export async function main(words: readonly string[]): Promise<void> {
     return;
   }
   try {
+    // Git runs while the store opens; what it fails with is thrown where it is awaited.
+    const project = projectOf(setting(processEnvironment, 'CLAUDE_PROJECT_DIR') ?? process.cwd());
+    project.catch(() => {});
     const ground = await openGround({ lockWaitMs: limits.hookStoreWaitMs });
     try {
       const payload = await readPayload(process.stdin);
       const pid = Number(setting(processEnvironment, 'CLAUDE_PID') ?? process.ppid);
       const identity = {
         principal: principalOf(processEnvironment, 'claude', payload.session_id ?? ''),
-        project: await projectOf(setting(processEnvironment, 'CLAUDE_PROJECT_DIR') ?? process.cwd()),
+        project: await project,
       };
       process.stdout.write(await sessionStart(ground, payload, hostProcess(pid), identity));
     } finally {
