@@ -4,6 +4,8 @@ import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
+import { withCodeCache } from './code-cache.mjs';
+import { sqliteDriver } from './sqlite-driver.mjs';
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
 const { version } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'));
@@ -43,7 +45,7 @@ export const settings = {
  * @param {string} outdir folder made anew
  */
 export async function bundle(outdir) {
-  const common = { ...settings, outdir, external: ['better-sqlite3'] };
+  const common = { ...settings, outdir };
   rmSync(outdir, { recursive: true, force: true });
   mkdirSync(outdir, { recursive: true });
   const results = [
@@ -58,9 +60,12 @@ export async function bundle(outdir) {
     await build({
       ...common,
       entryPoints: Object.fromEntries(entries.map((name) => [name, `src/compose/${name}.ts`])),
+      plugins: [sqliteDriver],
     }),
   ];
   chmodSync(path.join(outdir, 'postbell.cjs'), 0o755);
+  // The one bundle whose compilation a person waits for: 860 KB, a third of the time to its first answer.
+  withCodeCache(outdir, 'mcp');
   return { outputs: Object.assign({}, ...results.map((r) => r.metafile.outputs)) };
 }
 

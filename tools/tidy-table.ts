@@ -144,10 +144,11 @@ export const defaultExportExempt = [/\.config\.[mc]?[jt]s$/, /\.d\.ts$/];
 
 /** Packages that may be inside a bundle of dist/; a name ends with `/*` for a whole scope. */
 export const bundles: Readonly<Record<string, readonly string[]>> = {
-  'hook.cjs': [],
-  'wait.cjs': [],
-  'cli.cjs': [],
+  'hook.cjs': ['better-sqlite3'],
+  'wait.cjs': ['better-sqlite3'],
+  'cli.cjs': ['better-sqlite3'],
   'router.cjs': [
+    'better-sqlite3',
     'pino',
     'pino-std-serializers',
     'sonic-boom',
@@ -160,7 +161,7 @@ export const bundles: Readonly<Record<string, readonly string[]>> = {
     'process-warning',
     '@pinojs/*',
   ],
-  'mcp.cjs': ['@modelcontextprotocol/*', 'zod'],
+  'mcp.cjs': ['better-sqlite3', '@modelcontextprotocol/*', 'zod'],
 };
 
 /** Texts that belong to one developer's machine, never to the tree. */
