@@ -105,7 +105,7 @@ describe('a payload', () => {
     expect(await roundTrip(desk, JSON.stringify(nested(1_000)))).toBe(JSON.stringify(nested(1_000)));
     for (const payload of [
       nested(32_768),
-      JSON.parse('{"a":'.repeat(10_000) + '1' + '}'.repeat(10_000)) as Json,
+      JSON.parse(`${'{"a":'.repeat(10_000)}1${'}'.repeat(10_000)}`) as Json,
     ]) {
       const answer = await post(desk, { ...asJson, payload });
       if (isRefusal(answer))
