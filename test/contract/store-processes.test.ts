@@ -48,10 +48,10 @@ describe('a process that holds something', () => {
     expect(hasty.read((tx) => tx.messages.lastEventSeq('shop'))).toBe(1);
     let written = false;
     const waiting = desk.store.write(() => 1).then(() => (written = true));
-    await desk.clock.advance(4_000);
+    await desk.clock.advance(300);
     expect(written).toBe(false);
     const late = desk.store.write(() => 1).catch((error: Fault) => error.code);
-    await desk.clock.advance(900);
+    await desk.clock.advance(100);
     holder.process.kill('SIGKILL');
     await holder.ended;
     await desk.clock.advance(100);
