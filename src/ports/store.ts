@@ -227,6 +227,8 @@ export interface Notices {
   cover(notificationId: string, deliveryIds: readonly string[]): void;
   setEnd(notificationId: string, rungAtMs: number, expiresAtMs: number): void;
   setState(notificationId: string, state: HandOffState): void;
+  /** The hand-off of this delivery failed: so did its newest reservation, unless that was rung for. */
+  fail(deliveryId: string): void;
   /** All that the reservation covers has been rung for. */
   markRung(notificationId: string): void;
   /** Whether a committed ring of this reservation was for the delivery. */

@@ -38,7 +38,8 @@ export function handlersOf(desk: Desk): Handlers {
   return {
     register: guarded((peer, fields) => registerPeer(desk, peer, fields)),
     heartbeat: onOwnConnection(async (peer, fields) => {
-      const result = await heartbeat(board, fields);
+      const lease_ms = peer.connection?.lease_ms;
+      const result = await heartbeat(board, { ...fields, ...(lease_ms !== undefined && { lease_ms }) });
       if (isRefusal(result)) await dropPeer(desk, peer, 'lease_expired');
       return result;
     }),
