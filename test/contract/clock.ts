@@ -5,16 +5,21 @@ import type { Random } from '../../src/ports/random.ts';
 
 export const noonMs = Date.parse('2026-03-01T12:00:00.000Z');
 
+interface Timer {
+  dueMs: number;
+  run(): void;
+}
+
 export class FakeClock implements Clock {
   #nowMs = noonMs;
-  #timers: { dueMs: number; then: () => void }[] = [];
+  #timers: Timer[] = [];
 
   nowMs(): number {
     return this.#nowMs;
   }
 
   after(ms: number, then: () => void): () => void {
-    const timer = { dueMs: this.#nowMs + Math.max(ms, 0), then };
+    const timer = { dueMs: this.#nowMs + Math.max(ms, 0), run: then };
     this.#timers.push(timer);
     return () => {
       this.#timers = this.#timers.filter((other) => other !== timer);
@@ -33,7 +38,7 @@ export class FakeClock implements Clock {
     for (let next = this.#next(untilMs); next !== undefined; next = this.#next(untilMs)) {
       this.#nowMs = Math.max(this.#nowMs, next.dueMs);
       this.#timers = this.#timers.filter((timer) => timer !== next);
-      next.then();
+      next.run();
       await settle();
     }
     this.#nowMs = untilMs;
@@ -46,7 +51,7 @@ export class FakeClock implements Clock {
     for (const timer of this.#timers) timer.dueMs += ms;
   }
 
-  #next(untilMs: number): { dueMs: number; then: () => void } | undefined {
+  #next(untilMs: number): Timer | undefined {
     return this.#timers.filter((timer) => timer.dueMs <= untilMs).sort((a, b) => a.dueMs - b.dueMs)[0];
   }
 }

@@ -44,7 +44,7 @@ export class RecordingWake implements Wake {
 
   touch(): void {
     this.touches += 1;
-    for (const watcher of [...this.#watchers]) watcher();
+    for (const watcher of this.#watchers) watcher();
   }
 
   watch(onTouch: () => void): () => void {

@@ -66,7 +66,7 @@ describe('a delivery to a principal', () => {
     expect(handedTo()).toEqual(['s2', 's1', 's1']);
   });
 
-  it('[MSG-056] that is intended for one session goes to no other, and stays while that is away', async () => {
+  it('that is intended for one session goes to no other, and stays while that is away', async () => {
     await attach(desk, 's1');
     const s2 = await attach(desk, 's2');
     await posted(desk, { intended_session: 's1' });
@@ -163,6 +163,13 @@ describe('a delivery to an exact session', () => {
       expect(answer).toMatchObject({ ...pick(kept), quieted: 'taken_in' });
       expect(answer.native_delivery).toBeUndefined();
     }
+    desk.onNotify = async ({ project, delivery_id }) => {
+      const [row] = desk.rows('SELECT message_id FROM delivery WHERE delivery_id = ?', delivery_id);
+      const quick = [{ sender: 'local', msg_id: String(row?.message_id) }];
+      ok(await acknowledge(desk, { project, messages: quick }, sessionCaller('s2')));
+      return dispatch(desk.board, project, delivery_id);
+    };
+    expect(await posted(desk, toSession({ recipient: 's2' }))).toMatchObject({ quieted: 'taken_in' });
     expect(desk.handed).toHaveLength(1);
     expect(attempts()).toHaveLength(1);
   });

@@ -98,7 +98,7 @@ describe('a poll that waits', () => {
   const leftovers = () => ({ timers: desk.clock.pending, watchers: desk.wake.watchers });
   const nothing = { timers: 0, watchers: 0 };
 
-  it('[MSG-076] ends with the first event, after its time, or with its client; and nothing of it is left', async () => {
+  it('ends with the first event, after its time, or with its client; and nothing of it is left', async () => {
     const first = ask({ wait_ms: 30_000 });
     await desk.clock.advance(200);
     const sent = await posted(desk);

@@ -68,7 +68,7 @@ describe('the router', () => {
     expect(desk.counts()).toMatchObject({ attempt: 1, host_accept: 1 });
   });
 
-  it('[SES-102] waits 10 s for a host, then records that, and tells the sender', async () => {
+  it('waits 10 s for a host, then records that, and tells the sender', async () => {
     const { peer, frames } = process();
     await register(peer, 's1');
     const { delivery_id } = await posted(desk);
@@ -103,6 +103,33 @@ describe('the router', () => {
       'stale_generation',
     );
     await desk.clock.advance(10_000);
+  });
+
+  it('takes a receipt of 16,384 bytes as JSON, and no larger one', async () => {
+    const { peer, frames } = process();
+    const key = await register(peer, 's1');
+    const { delivery_id } = await posted(desk);
+    const told = handlers.notify(process().peer, {
+      auth_token: 'token',
+      project: 'shop',
+      delivery_id,
+      wait: true,
+    });
+    await settle();
+    const { attempt_id } = frames[0] as { attempt_id: string };
+    const accept = (bytes: number) => {
+      const receipt = 'x'.repeat(bytes - 2);
+      return handlers.host_accept(peer, {
+        attempt_id,
+        delivery_id,
+        ...keyOf(key),
+        content: 'notice',
+        receipt,
+      });
+    };
+    expect(refused(await accept(16_385)).code).toBe('invalid_adapter_receipt');
+    expect(await accept(16_384)).toEqual({ correlated: true });
+    expect(await told).toMatchObject({ delivered: true });
   });
 
   it('renews a lease for as long as the host asked for', async () => {

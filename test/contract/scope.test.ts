@@ -127,7 +127,7 @@ describe('an inbox', () => {
 
 describe('a name', () => {
   it.each(fieldsOfKind('name'))(
-    '[MSG-012] may not look like an absolute path: $field of $action',
+    'may not look like an absolute path: $field of $action',
     ({ field, fields, call }) => {
       for (const value of ['/root', '/', 'C:\\work', 'c:/work', '\\\\host\\share', ' /root ']) {
         const refusal = refused(readFields(fields, { ...call, [field]: value }));

@@ -176,7 +176,7 @@ describe('a send to an exact session', () => {
   });
 
   it.each(['listener', 'codex-queue', 'channel'] as const)(
-    '[MSG-035] may have an envelope of 16,384 bytes, measured for every bell: %s',
+    'may have an envelope of 16,384 bytes, measured for every bell: %s',
     async (bell) => {
       viaRouter();
       await attach(desk, 's1', { bell });
