@@ -53,10 +53,15 @@ describe('a batch', () => {
     expect(next()?.position).toBe(106);
     await commitBatch(desk, next() as Batch);
     await commitBatch(desk, next() as Batch);
+    await notice('x'.repeat(262_144));
+    await notice('not with a full batch');
+    expect(next()?.position).toBe(108);
+    await commitBatch(desk, next() as Batch);
+    await commitBatch(desk, next() as Batch);
     await notice('x'.repeat(1_048_576));
     await notice('after the large one');
     expect(next()?.text).toHaveLength(1_048_576);
-    expect(next()?.position).toBe(108);
+    expect(next()?.position).toBe(110);
   });
 
   it('[INB-127] is covered exactly by its cursor: what is appended meanwhile is printed next', async () => {
