@@ -152,6 +152,8 @@ export interface Sessions {
   ofPrincipal(project: string, principal: string): SessionRow[];
   /** The live connection of any of `ids` with the highest generation. */
   live(project: string, ids: readonly string[], nowMs: number): ConnectionRow | undefined;
+  /** Every live connection of `ids`, the newest first: more than one where ids were linked while both were live. */
+  allLive(project: string, ids: readonly string[], nowMs: number): ConnectionRow[];
   /** The newest live connection of the principal that has a bell. */
   liveOfPrincipal(project: string, principal: string, nowMs: number): ConnectionRow | undefined;
   connection(connectionId: string): ConnectionRow | undefined;

@@ -116,7 +116,7 @@ async function registerPeer(
   const result = await register(board, registration);
   if (isRefusal(result)) return result;
   const { replaced, ...key } = result;
-  if (replaced !== undefined) connections.supersede(replaced);
+  for (const row of replaced) connections.supersede(row);
   if (peer.socket.destroyed) {
     await disconnect(board, key.connection_id, 'socket_closed');
     return new Refusal('connection_closed', 'the socket closed while it registered');

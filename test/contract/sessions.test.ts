@@ -49,12 +49,24 @@ describe('a registration', () => {
         const held = await attach(desk, id, { bell: live });
         const result = await register(desk.board, registration(id, { bell: newcomer }));
         if (strength[newcomer] < strength[live]) expect(refused(result).code).toBe('bell_outranked');
-        else expect(ok(result).replaced?.connection_id).toBe(held.connection_id);
+        else expect(ok(result).replaced).toMatchObject([{ connection_id: held.connection_id }]);
         expect(
           refused(await register(desk.board, registration(id, { bell: 'acp', if_free: true }))).code,
         ).toBe('bell_outranked');
       }
     expect(cards('shop', 100)).toHaveLength(25);
+  });
+
+  it('ends every live connection of its session, also of ids that were linked while both were live', async () => {
+    await attach(desk, 'x1');
+    await attach(desk, 'x2', { bell: 'channel' });
+    await desk.store.write((tx) => tx.identity.link('x2', 'x1'));
+    const before = desk.counts();
+    expect(refused(await register(desk.board, registration('x1'))).code).toBe('bell_outranked');
+    expect(desk.counts()).toEqual(before);
+    const { replaced } = await attach(desk, 'x1', { bell: 'channel' });
+    expect(replaced.map(({ session_id }) => session_id)).toEqual(['x2', 'x1']);
+    expect(cards().map(({ session_id, generation }) => [session_id, generation])).toEqual([['x1', 2]]);
   });
 
   it('[SES-033] is the first of a principal once: its checkpoint never moves', async () => {
