@@ -1,17 +1,15 @@
 // The commands that end at once.
 
 import { userInfo } from 'node:os';
-import { sha256Hex } from '../crypto/hash.ts';
 import type { Caller } from '../mailbox/desk.ts';
 import { systemClock } from '../platform/clock.ts';
 import { processEnvironment } from '../platform/environment.ts';
-import { projectIdentity } from '../platform/project.ts';
 import { systemRandom } from '../platform/random.ts';
 import { makeId } from '../protocol/id.ts';
-import { projectId } from '../protocol/project.ts';
 import { runCli } from '../surfaces/cli/run.ts';
 import { hostSession, pinnedSession, principalOf } from './identity.ts';
 import { type Local, openLocal } from './local.ts';
+import { projectOf } from './project.ts';
 
 export async function main(words: readonly string[]): Promise<void> {
   let local: Local | undefined;
@@ -27,7 +25,7 @@ export async function main(words: readonly string[]): Promise<void> {
       return {
         desk: local,
         caller: callerOf(),
-        project: async () => projectId(await projectIdentity(process.cwd()), sha256Hex),
+        project: () => projectOf(process.cwd()),
       };
     },
     accountName: () => userInfo().username,

@@ -1,6 +1,6 @@
 // The router of this account, in this process: started under its lock, ended by a signal or by `router stop`.
 
-import { chmodSync, unlinkSync } from 'node:fs';
+import { chmodSync, lstatSync, renameSync, rmSync } from 'node:fs';
 import { createPrivateOnce, readPrivateFile } from '../platform/files.ts';
 import { checkSocketPath } from '../platform/paths.ts';
 import type { Lock } from '../ports/lock.ts';
@@ -9,7 +9,7 @@ import { Fault } from '../protocol/errors.ts';
 import { hex, makeId } from '../protocol/id.ts';
 import { limits } from '../protocol/limits.ts';
 import { clearSocketPath, routerAnswers } from '../router/lifecycle.ts';
-import { routerServer } from '../router/server.ts';
+import { type RouterServer, routerServer } from '../router/server.ts';
 import { tryTake } from '../store/lock.ts';
 import type { Ground } from './store.ts';
 
@@ -35,14 +35,13 @@ export async function startRouter(ground: Ground, log: Log, stop: () => void): P
       pid: process.pid,
       stop,
     });
-    await server.listen(places.routerSocket);
-    chmodSync(places.routerSocket, 0o600);
+    const removeSocket = await listenAt(server, places.routerSocket);
     const stopRepeating = repeatLostTouches(ground);
     return {
       close: async () => {
         stopRepeating();
         await server.close();
-        unlinkIfThere(places.routerSocket);
+        removeSocket();
         lock.release();
       },
     };
@@ -50,6 +49,24 @@ export async function startRouter(ground: Ground, log: Log, stop: () => void): P
     lock.release();
     throw error;
   }
+}
+
+/**
+ * Listens under a name of its own, and takes the socket's place when it is owner-private: whoever finds the socket
+ * finds it ready. (Closing a server removes the path that it was bound to, whatever lies there by then; so that path
+ * is never the public one.)
+ * @returns removes the socket, unless something else has taken its place
+ */
+async function listenAt(server: RouterServer, socketPath: string): Promise<() => void> {
+  const draft = `${socketPath}~`;
+  rmSync(draft, { force: true });
+  await server.listen(draft);
+  chmodSync(draft, 0o600);
+  const { ino } = lstatSync(draft);
+  renameSync(draft, socketPath);
+  return () => {
+    if (lstatSync(socketPath, { throwIfNoEntry: false })?.ino === ino) rmSync(socketPath);
+  };
 }
 
 /** Kept by the running router, and freed by any death of it. */
@@ -84,12 +101,4 @@ function repeatLostTouches({ store, clock, wake }: Ground): () => void {
     cancel();
     unwatch();
   };
-}
-
-function unlinkIfThere(file: string): void {
-  try {
-    unlinkSync(file);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
-  }
 }

@@ -1,14 +1,12 @@
 // `postbell hook EVENT`: short-lived, started by a host. Whatever happens, the host goes on: exit 0.
 
-import { sha256Hex } from '../crypto/hash.ts';
 import { processEnvironment, setting } from '../platform/environment.ts';
-import { projectIdentity } from '../platform/project.ts';
 import { describeError } from '../protocol/errors.ts';
 import { limits } from '../protocol/limits.ts';
-import { projectId } from '../protocol/project.ts';
 import { readPayload } from '../surfaces/hooks/input.ts';
 import { sessionStart } from '../surfaces/hooks/session-start.ts';
 import { hostProcess, principalOf } from './identity.ts';
+import { projectOf } from './project.ts';
 import { openGround } from './store.ts';
 
 export async function main(words: readonly string[]): Promise<void> {
@@ -19,16 +17,16 @@ export async function main(words: readonly string[]): Promise<void> {
     return;
   }
   try {
+    // Git runs while the store opens; what it fails with is thrown where it is awaited.
+    const project = projectOf(setting(processEnvironment, 'CLAUDE_PROJECT_DIR') ?? process.cwd());
+    project.catch(() => {});
     const ground = await openGround({ lockWaitMs: limits.hookStoreWaitMs });
     try {
       const payload = await readPayload(process.stdin);
       const pid = Number(setting(processEnvironment, 'CLAUDE_PID') ?? process.ppid);
       const identity = {
         principal: principalOf(processEnvironment, 'claude', payload.session_id ?? ''),
-        project: projectId(
-          await projectIdentity(setting(processEnvironment, 'CLAUDE_PROJECT_DIR') ?? process.cwd()),
-          sha256Hex,
-        ),
+        project: await project,
       };
       process.stdout.write(await sessionStart(ground, payload, hostProcess(pid), identity));
     } finally {

@@ -1,27 +1,22 @@
 // `postbell mcp`: the server of one agent session. It serves the tools at once; it registers the session and rings
 // for it once the client said that it is initialized.
 
-import { spawn } from 'node:child_process';
-import path from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { sha256Hex } from '../crypto/hash.ts';
 import { listenerBell } from '../hosts/claude-code/bell.ts';
 import type { Caller } from '../mailbox/desk.ts';
 import { type Notifier, runNotifier } from '../mailbox/notifier.ts';
 import { ringForHandOff } from '../mailbox/notify.ts';
-import { type Environment, ownEnvironment, setting } from '../platform/environment.ts';
-import { projectIdentity } from '../platform/project.ts';
 import { describeError, isRefusal, Refusal, type Result } from '../protocol/errors.ts';
 import { hex } from '../protocol/id.ts';
-import { projectId } from '../protocol/project.ts';
 import { isSessionId } from '../protocol/scope.ts';
 import type { HostKind, Registration } from '../protocol/session.ts';
 import { Attachment } from '../router/attachment.ts';
 import { type HostProcess, sessionOfHost } from '../sessions/alias.ts';
 import { type McpServer, serveMcp } from '../surfaces/mcp/server.ts';
 import { hostProcess, hostSession, pinnedSession, principalOf } from './identity.ts';
+import { routerStarter } from './launch.ts';
 import { type Local, openLocal } from './local.ts';
+import { boundProject } from './project.ts';
 
 interface Session {
   /** The id it was started under. */
@@ -122,7 +117,7 @@ function reachable(
     clock: local.clock,
     random: local.random,
     registration,
-    startRouter: () => startRouterDetached(local.environment),
+    startRouter: routerStarter(local, note),
     take: async ({ attempt_id, delivery_id, notification_id }) => {
       if (bell === undefined) return { failure_code: 'adapter_rejected' };
       const outcome = await ringForHandOff(local, ringing(), bell, {
@@ -161,46 +156,6 @@ async function sessionOf(local: Local, flag: string | undefined): Promise<Sessio
     generated: pinned === undefined && named === undefined,
     principal: principalOf(environment, host, id),
   };
-}
-
-/** Where Claude Code was started, else the client's one workspace root; never where this process happens to run. */
-function boundProject(
-  environment: Environment,
-  roots: () => Promise<string[]>,
-): () => Promise<Result<string>> {
-  let bound: Promise<Result<string>> | undefined;
-  const find = async (): Promise<Result<string>> => {
-    const claude = setting(environment, 'CLAUDE_PROJECT_DIR');
-    const directories =
-      claude === undefined
-        ? (await roots()).filter((uri) => uri.startsWith('file:')).map((uri) => fileURLToPath(uri))
-        : [claude];
-    const [directory] = directories;
-    if (directory === undefined)
-      return new Refusal('project_unavailable', 'no project is bound to this session; pass project');
-    if (directories.length > 1)
-      return new Refusal('project_ambiguous', 'several workspace roots; pass project');
-    return projectId(await projectIdentity(directory), sha256Hex);
-  };
-  return async () => {
-    bound ??= find();
-    const result = await bound;
-    if (isRefusal(result)) bound = undefined;
-    return result;
-  };
-}
-
-/** The installed router, on its own: it goes on when this host ends. */
-function startRouterDetached(environment: Environment): void {
-  const entry = path.join(__dirname, 'postbell.cjs');
-  const child = spawn(process.execPath, [entry, 'router'], {
-    detached: true,
-    stdio: 'ignore',
-    cwd: '/',
-    env: ownEnvironment(environment),
-  });
-  child.on('error', note);
-  child.unref();
 }
 
 /** Ends with its input or at a signal, whichever comes first; later work is left to the store. */

@@ -40,8 +40,11 @@ async function run(): Promise<void> {
       rows: () => process.stdout.rows ?? 24,
       write: (text) => process.stdout.write(text),
     },
-    head: () => [`Postbell ${version}  ${router.state()}`, `store ${ground.places.database}`],
-    next: isFirst ? firstSteps() : ['Waiting for mail.'],
+    head: () => [
+      `Postbell ${version}  ${router.state()}  (Ctrl-C ends it; mail and sessions go on)`,
+      `store ${ground.places.database}`,
+    ],
+    next: isFirst ? firstSteps() : [],
   });
   endOnce(async () => {
     close();
@@ -83,7 +86,7 @@ async function holdRouter(ground: Ground) {
 function firstSteps(): string[] {
   const checkout = path.dirname(__dirname);
   return [
-    'First start. What you need next:',
+    'First start. Three lines and the first message is on its way:',
     `  1. plugin   claude plugin marketplace add ${checkout} && claude plugin install postbell@postbell`,
     '  2. agent    POSTBELL_RECIPIENT=reviewer claude        (in your project, in another terminal)',
     `  3. send     echo 'hello' | node ${path.join(__dirname, 'postbell.cjs')} send reviewer        (in the same project)`,

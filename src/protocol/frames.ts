@@ -131,7 +131,7 @@ export type Incoming =
 export function readIncoming(line: string): Incoming {
   const parsed = parseObject(line);
   if (parsed === undefined) return { kind: 'invalid' };
-  const { type, request_id, ...rest } = parsed;
+  const { v: _, hops: __, type, request_id, ...rest } = parsed;
   if (type === 'deliver' || type === 'session_superseded')
     return { kind: 'frame', type, fields: rest as Record<string, Json> };
   if (parsed.ok === true && typeof request_id === 'string')

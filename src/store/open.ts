@@ -142,7 +142,7 @@ export function storeOver(database: Database, options: StoreOptions): Store {
     },
     write: (work) => patiently(options, () => within('BEGIN IMMEDIATE', work)),
     changed: () => {
-      const version = database.pragma('data_version');
+      const version = database.get('PRAGMA data_version')?.data_version;
       const changed = version !== seenVersion;
       seenVersion = version;
       return changed;

@@ -14,7 +14,7 @@ import {
   root,
   startUp,
   stopRouter,
-} from '../journey/postbell.ts';
+} from '../process/postbell.ts';
 import { mailAgent } from './agent.ts';
 import { claudeHome, runClaude, streamSession, ttySession } from './claude.ts';
 import { describeWithClaude } from './installed.ts';
@@ -45,13 +45,13 @@ beforeEach(async () => {
 });
 
 afterEach(async () => {
+  await stopRouter(env, project);
   const ends = await Promise.allSettled(
     ending
       .splice(0)
       .reverse()
       .map((end) => end()),
   );
-  await stopRouter(env, project);
   await model.close();
   rmSync(dir, { recursive: true, force: true });
   for (const end of ends) if (end.status === 'rejected') throw end.reason;
@@ -302,5 +302,57 @@ describeWithClaude('the journey', () => {
     await resumed.waitResult(2, 20_000);
     expect(modelTexts(id)).toContain('PARENT-ONLY');
     expect(modelTexts(fork.sessionId())).not.toContain('PARENT-ONLY');
+  });
+});
+
+describeWithClaude('the end of a host', () => {
+  it('[HOST-098] print mode takes no longer with the plugin than without', async () => {
+    const bare = claudeHome({ dir: path.join(dir, 'bare'), modelUrl: model.url, project });
+    const timed = async (of: Env): Promise<number> => {
+      const began = Date.now();
+      expect(await runClaude(of, ['-p', 'hi'], project)).toMatchObject({ code: 0 });
+      return Date.now() - began;
+    };
+    await timed(bare);
+    const without = await timed(bare);
+    const within = await timed({ ...env, POSTBELL_RECIPIENT: 'alice' });
+    expect(within - without).toBeLessThan(1_000);
+  });
+
+  it('[HOST-099] a stream session ends within 5 s of its input, with code 0, and leaves no process', async () => {
+    const alice = await stream('alice');
+    await reachable('alice');
+    alice.say('hello');
+    await alice.waitResult(1, 20_000);
+    const began = Date.now();
+    alice.closeInput();
+    expect(await alice.exited).toEqual({ code: 0, signal: null });
+    expect(Date.now() - began).toBeLessThan(5_000);
+    await expect.poll(() => alice.living(), { timeout: 5_000 }).toEqual([]);
+  });
+
+  it('leaves no process after SIGKILL of the host, and its mail waits for whoever resumes it', async () => {
+    const alice = await stream('alice');
+    const projectId = await reachable('alice');
+    const id = alice.sessionId();
+    alice.say('hello');
+    await alice.waitResult(1, 20_000);
+    alice.kill('SIGKILL');
+    await alice.exited;
+    await expect.poll(() => alice.living(), { timeout: 10_000 }).toEqual([]);
+    const sent = await answer(env, project, ['send', 'alice', '--json'], 'while it lay dead');
+    expect(sent.recipient_presence).toBe('gone');
+    expect(
+      (
+        await factsOf(env, project, {
+          project: projectId,
+          recipient: 'alice',
+          message_id: sent.message_id as string,
+        })
+      ).receipts,
+    ).toEqual([]);
+    const resumed = await stream('alice', '--resume', id);
+    await resumed.waitResult(1, 30_000);
+    expect(modelTexts(resumed.sessionId())).toContain('while it lay dead');
   });
 });

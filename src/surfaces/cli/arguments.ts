@@ -5,7 +5,10 @@ import { Refusal, type Result } from '../../protocol/errors.ts';
 import type { Field, Fields } from '../../protocol/fields.ts';
 
 export interface ParsedWords {
+  /** By field. */
   values: Record<string, unknown>;
+  /** The switches that were given. */
+  switched: ReadonlySet<string>;
   positionals: string[];
 }
 
@@ -35,8 +38,7 @@ export function parseWords(
       const value = values[flagName(name)];
       if (value !== undefined) read[name] = readValue(field, value);
     }
-    for (const name of switches) read[name] = values[name] === true;
-    return { values: read, positionals };
+    return { values: read, switched: new Set(switches.filter((name) => values[name] === true)), positionals };
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (code?.startsWith('ERR_PARSE_ARGS'))
@@ -52,26 +54,34 @@ function readValue(field: Field, value: unknown): unknown {
     : value;
 }
 
-/** One line a flag, required ones first. */
-export function describeFlags(fields: Fields, stdin: string | undefined): string {
-  const given = Object.entries(fields).filter(([name]) => name !== stdin);
-  const lines = [
-    ...given.filter(([, field]) => field.required),
-    ...given.filter(([, field]) => !field.required),
-  ].map(([name, field]) => {
-    const value =
-      field.kind === 'flag'
-        ? ''
-        : field.kind === 'choice'
-          ? ` ${field.choices.join('|')}`
-          : field.kind === 'integer'
-            ? ' N'
-            : ' TEXT';
-    const flag = `--${flagName(name)}${value}`;
-    return `  ${(field.required ? flag : `[${flag}]`).padEnd(44)} ${field.about}`;
-  });
-  if (stdin !== undefined)
-    lines.push(`  ${`--${flagName(stdin)}-stdin`.padEnd(44)} ${fields[stdin]?.about} (read from stdin)`);
-  lines.push(`  ${'[--json]'.padEnd(44)} failures as JSON`);
-  return lines.join('\n');
+/** One row a flag, required ones first. `stdin` is the field that is read from stdin, by the named switch. */
+export function describeFlags(fields: Fields, stdin?: { field: string; switch: string }): string {
+  const given = Object.entries(fields).filter(([name]) => name !== stdin?.field);
+  const row = ([name, field]: [string, Field]): string => {
+    const flag = `--${flagName(name)}${placeholder(field)}`;
+    return helpRow(field.required ? flag : `[${flag}]`, field.about);
+  };
+  return [
+    ...given.filter(([, field]) => field.required).map(row),
+    ...(stdin === undefined
+      ? []
+      : [helpRow(`--${stdin.switch}`, `from stdin: ${fields[stdin.field]?.about}`)]),
+    ...given.filter(([, field]) => !field.required).map(row),
+    helpRow('[--json]', 'a failure as JSON'),
+  ].join('\n');
+}
+
+function placeholder(field: Field): string {
+  if (field.kind === 'flag') return '';
+  if (field.kind === 'choice') return ` ${field.choices.join('|')}`;
+  return field.kind === 'integer' ? ' N' : ' TEXT';
+}
+
+const helpColumn = 36;
+
+/** A flag with what it is; the text of a long flag goes to the next line. */
+export function helpRow(flag: string, about: string): string {
+  const gap =
+    flag.length < helpColumn ? ' '.repeat(helpColumn - flag.length) : `\n  ${' '.repeat(helpColumn)}`;
+  return `  ${flag}${gap}${about}`;
 }

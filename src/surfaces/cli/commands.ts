@@ -24,8 +24,8 @@ export interface CliContext {
 export interface Command {
   about: string;
   fields: Fields;
-  /** The field read from stdin, by `--payload-stdin` or `--receipts-stdin`. */
-  stdin?: 'payload' | 'receipts';
+  /** The field read from stdin, and the switch that says so. */
+  stdin?: { field: string; switch: string; isJson?: true };
   example: string;
   run(context: CliContext, input: Record<string, unknown>): Promise<Result<object>>;
 }
@@ -52,7 +52,7 @@ export const commands: Readonly<Record<string, Command>> = {
     {
       about: 'store a message and tell the router',
       fields: requests.sendFields,
-      stdin: 'payload',
+      stdin: { field: 'payload', switch: 'payload-stdin' },
       example: `echo 'ready for review' | postbell message send ${scope} --sender me --idempotency-key k1 --payload-stdin`,
     },
     ({ desk, caller }, request) => send(desk, request, caller),
@@ -118,7 +118,7 @@ export const commands: Readonly<Record<string, Command>> = {
     {
       about: 'end the waiting of exactly these receipts',
       fields: requests.acknowledgeFields,
-      stdin: 'receipts',
+      stdin: { field: 'messages', switch: 'receipts-stdin', isJson: true },
       projectDefault: true,
       example: `echo '[{"sender":"local","msg_id":"msg_01h"}]' | postbell inbox acknowledge --recipient reviewer --receipts-stdin`,
     },

@@ -1,40 +1,99 @@
-import { describeFlags } from './arguments.ts';
+// What each command is for, its flags, and one example.
+
+import { describeFlags, helpRow } from './arguments.ts';
 import { type Command, commands } from './commands.ts';
 
-const others: readonly [string, string][] = [
-  ['up', 'the router, and a live view of sessions, mail and receipts'],
-  ['send RECIPIENT', 'send the text on stdin, or typed at the terminal'],
-  ['router', 'the router alone'],
-  ['router status|stop', 'ask the running router, or end it'],
-  ['mcp', 'the MCP server of an agent session, over stdio'],
-  ['wait', 'the listener that a host starts: prints a notice and exits 2 when mail rings'],
-  ['hook EVENT', 'what a host calls: session-start'],
-];
+interface Manual {
+  words: string;
+  about: string;
+  flags: readonly (readonly [string, string])[];
+  example: string;
+}
+
+/** Commands that do not answer with one JSON line. */
+const manuals: Readonly<Record<string, Manual>> = {
+  up: {
+    words: 'up',
+    about: 'the router, and a live view of sessions, mail and receipts',
+    flags: [],
+    example: 'postbell up',
+  },
+  send: {
+    words: 'send RECIPIENT',
+    about: 'send the text on stdin, or typed at the terminal (an empty line ends it)',
+    flags: [
+      ['[--project TEXT]', 'default: that of the current directory'],
+      ['[--session]', 'RECIPIENT is an exact session id: wait until its host accepts'],
+      ['[--reply-to TEXT]', 'the message this answers'],
+      ['[--json]', 'the whole answer, or a failure as JSON'],
+    ],
+    example: "echo 'please review the parser' | postbell send reviewer",
+  },
+  router: {
+    words: 'router [status|stop]',
+    about: 'the router alone, in the foreground; status asks the running one, stop ends it',
+    flags: [],
+    example: 'postbell router status',
+  },
+  mcp: {
+    words: 'mcp',
+    about: 'the MCP server of one agent session, over stdio',
+    flags: [
+      ['[--session ID]', 'the session; default: the one the host names'],
+      ['[--no-register]', 'serve the tools without making the session reachable'],
+    ],
+    example: 'postbell mcp',
+  },
+  wait: {
+    words: 'wait',
+    about: 'the listener that a host starts: prints a notice and exits 2 when mail rings',
+    flags: [
+      ['[--session ID]', 'the session; default: the one the host names'],
+      ['[--renew-after-secs N]', 'ask to be started again after so long (1 to 3000, default 3000)'],
+    ],
+    example: 'postbell wait --session s1',
+  },
+  hook: {
+    words: 'hook session-start',
+    about: 'what a host calls when a session starts',
+    flags: [],
+    example: `echo '{"session_id":"s1","source":"startup"}' | postbell hook session-start`,
+  },
+};
 
 export function overview(version: string): string {
-  const rows = [...others, ...Object.entries(commands).map(([name, { about }]) => [name, about] as const)];
+  const rows = [
+    ...Object.values(manuals).map(({ words, about }) => [words, about] as const),
+    ...Object.entries(commands).map(([words, { about }]) => [words, about] as const),
+  ];
   return [
     `postbell ${version}: durable mail between coding-agent sessions`,
     '',
-    ...rows.map(([name, about]) => `  postbell ${name.padEnd(22)} ${about}`),
+    ...rows.map(([words, about]) => helpRow(`postbell ${words}`, about)),
     '',
     'Every command answers --help.',
   ].join('\n');
 }
 
-export function commandHelp(name: string, command: Command): string {
-  const field = command.stdin === 'receipts' ? 'messages' : command.stdin;
-  const flags = describeFlags(command.fields, field).replace('--messages-stdin', '--receipts-stdin');
-  return [`postbell ${name}: ${command.about}`, '', flags, '', `Example: ${command.example}`].join('\n');
+/** The help of the command that the words begin with; undefined where there is none. */
+export function helpFor(first: string, second: string): string | undefined {
+  const command = commands[`${first} ${second}`];
+  if (command !== undefined) return commandHelp(`${first} ${second}`, command);
+  const manual = Object.hasOwn(manuals, first) ? manuals[first] : undefined;
+  if (manual === undefined) return undefined;
+  const flags = manual.flags.map(([flag, about]) => helpRow(flag, about));
+  return page(manual.words, manual.about, flags.join('\n'), manual.example);
 }
 
-export const sendHelp = [
-  'postbell send RECIPIENT: send the text on stdin, or typed at the terminal (an empty line ends it)',
-  '',
-  '  [--project TEXT]   default: that of the current directory',
-  '  [--session]        RECIPIENT is an exact session id: wait for its host to accept',
-  '  [--reply-to TEXT]  the message this answers',
-  '  [--json]           the whole answer',
-  '',
-  "Example: echo 'please review the parser' | postbell send reviewer",
-].join('\n');
+function commandHelp(name: string, command: Command): string {
+  return page(name, command.about, describeFlags(command.fields, command.stdin), command.example);
+}
+
+function page(words: string, about: string, flags: string, example: string): string {
+  return [
+    `postbell ${words}: ${about}`,
+    '',
+    ...(flags === '' ? [] : [flags, '']),
+    `Example: ${example}`,
+  ].join('\n');
+}

@@ -6,7 +6,7 @@ import { describeError, isRefusal, Refusal, type Result } from '../../protocol/e
 import { version } from '../../protocol/version.ts';
 import { parseWords } from './arguments.ts';
 import { type CliContext, type Command, commands } from './commands.ts';
-import { commandHelp, overview, sendHelp } from './help.ts';
+import { helpFor, overview } from './help.ts';
 import { readJson, readText } from './input.ts';
 import { sentence, shortSend, shortSendFields } from './send.ts';
 
@@ -53,38 +53,28 @@ export function fail(terminal: Pick<Terminal, 'err'>, error: unknown, json: bool
 
 async function perform(options: CliOptions): Promise<Result<object> | string> {
   const [first = '', second = ''] = options.words;
-  const asksHelp = options.words.includes('--help');
   if (first === '' || first === '--help') return overview(version);
   if (first === '--version') return version;
-  if (first === 'send') return asksHelp ? sendHelp : performSend(options);
-  const name = `${first} ${second}`;
-  const command = commands[name];
-  if (command === undefined) return new Refusal('usage', `unknown command ${JSON.stringify(name.trim())}`);
-  return asksHelp ? commandHelp(name, command) : performCommand(options, command);
+  const unknown = new Refusal('usage', `unknown command ${JSON.stringify(`${first} ${second}`.trim())}`);
+  if (options.words.includes('--help')) return helpFor(first, second) ?? unknown;
+  if (first === 'send') return performSend(options);
+  const command = commands[`${first} ${second}`];
+  return command === undefined ? unknown : performCommand(options, command);
 }
 
 async function performCommand(options: CliOptions, command: Command): Promise<Result<object>> {
   const { stdin } = command;
-  const field = stdin === 'receipts' ? 'messages' : stdin;
-  const { [field ?? '']: _, ...flags } = command.fields;
-  const stdinSwitch = stdin && `${stdin}-stdin`;
-  const parsed = parseWords(
-    options.words.slice(2),
-    flags,
-    ['json', ...(stdinSwitch ? [stdinSwitch] : [])],
-    0,
-  );
+  const { [stdin?.field ?? '']: _, ...flags } = command.fields;
+  const switches = stdin === undefined ? ['json'] : ['json', stdin.switch];
+  const parsed = parseWords(options.words.slice(2), flags, switches, 0);
   if (isRefusal(parsed)) return parsed;
-  const { json: __, ...values } = parsed.values;
-  if (stdinSwitch !== undefined && field !== undefined) {
-    if (values[stdinSwitch] !== true) return new Refusal('usage', `--${stdinSwitch} is required`);
-    delete values[stdinSwitch];
-    const read = await readField(
-      options.terminal.input,
-      stdin === 'receipts' || values.content_type === 'application/json',
-    );
+  const { values, switched } = parsed;
+  if (stdin !== undefined) {
+    if (!switched.has(stdin.switch)) return new Refusal('usage', `--${stdin.switch} is required`);
+    const isJson = stdin.isJson === true || values.content_type === 'application/json';
+    const read = await readField(options.terminal.input, isJson);
     if (isRefusal(read)) return read;
-    values[field] = read;
+    values[stdin.field] = read;
   }
   return withContext(options, (context) => command.run(context, values));
 }
@@ -99,7 +89,6 @@ async function performSend(options: CliOptions): Promise<Result<object> | string
   if (isRefusal(parsed)) return parsed;
   const [recipient] = parsed.positionals;
   if (recipient === undefined) return new Refusal('usage', 'name the recipient');
-  const { json, session, ...flags } = parsed.values;
   const body = await readBody(options.terminal);
   if (isRefusal(body)) return body;
   const answer = await withContext(options, (context) =>
@@ -108,11 +97,11 @@ async function performSend(options: CliOptions): Promise<Result<object> | string
       body,
       sender: options.accountName(),
       key: options.freshKey(),
-      session: session === true,
-      flags,
+      session: parsed.switched.has('session'),
+      flags: parsed.values,
     }),
   );
-  return isRefusal(answer) || json === true ? answer : sentence(answer);
+  return isRefusal(answer) || parsed.switched.has('json') ? answer : sentence(answer);
 }
 
 /** From a pipe whole, without its last line break; at a terminal line by line until an empty line. */

@@ -5,7 +5,10 @@ import { quoted } from '../../protocol/json.ts';
 
 type Item = ReturnType<Parameters<Parameters<Desk['store']['read']>[0]>[0]['feed']['since']>['items'][number];
 
-const short = (id: string | undefined): string => (id === undefined ? '' : `…${id.slice(-6)}`);
+const shortMessage = (id: string | undefined): string => (id === undefined ? '' : `…${id.slice(-6)}`);
+
+/** Host session ids are long and random at both ends; a name that a person chose is short enough to stand whole. */
+export const shortSession = (id: string): string => quoted(id.length > 16 ? `${id.slice(0, 8)}…` : id);
 
 /** Local time of day, then what happened. */
 export function feedLine(item: Item): string {
@@ -14,24 +17,24 @@ export function feedLine(item: Item): string {
 }
 
 function said(item: Item): string {
-  const to = quoted(item.to);
-  const message = short(item.message_id);
+  const message = shortMessage(item.message_id);
+  const session = shortSession(item.to);
   switch (item.kind) {
     case 'message':
-      return `stored     ${message}  ${quoted(item.from ?? '')} → ${to}  (${item.detail})`;
+      return `stored    ${message}  ${quoted(item.from ?? '')} → ${quoted(item.to)}  (${item.detail})`;
     case 'attempt':
-      return `ringing    ${message}  session ${to}  (${item.detail})`;
+      return `ringing   ${message}  session ${session}  (bell ${item.detail})`;
     case 'host_accept':
-      return `accepted   ${message}  by the host of ${to}: ${item.detail}; not known to be read`;
+      return `accepted  ${message}  session ${session}  (${item.detail}; not known to be read)`;
     case 'intake':
-      return `taken in   ${message}  by ${to}  (${item.detail})`;
+      return `taken in  ${message}  by ${quoted(item.to)}  (${item.detail})`;
     case 'ack':
-      return `ack        ${message}  by ${to}`;
+      return `ack       ${message}  by ${quoted(item.to)}`;
     case 'connected':
-      return `session    ${to} is live as ${quoted(item.from ?? '')}  (bell ${item.detail})`;
+      return `live      ${quoted(item.from ?? '')}  session ${session}  (bell ${item.detail})`;
     case 'disconnected':
-      return `session    ${to} is gone  (${item.detail})`;
+      return `gone      ${quoted(item.from ?? '')}  session ${session}  (${item.detail})`;
     case 'superseded':
-      return `session    ${to} was replaced by a newer connection`;
+      return `replaced  ${quoted(item.from ?? '')}  session ${session}  by a newer connection`;
   }
 }

@@ -18,7 +18,7 @@ export interface LiveViewOptions {
   screen: Screen;
   /** Lines that stand at the top, anew at each drawing. */
   head(): string[];
-  /** What a new user needs next; shown while nothing has happened yet. */
+  /** What a new user needs next; stands until a first session connects. */
   next: string[];
 }
 
@@ -34,12 +34,14 @@ export function liveView({ desk, screen, head, next }: LiveViewOptions): () => v
   const { store, clock, wake } = desk;
   let position = store.read((tx) => tx.feed.end());
   const kept: string[] = [];
+  let connected = false;
   let cancelTick = (): void => {};
 
   const look = (): void => {
     for (;;) {
       const since = store.read((tx) => tx.feed.since(position));
       position = since.position;
+      connected ||= since.items.some((item) => item.kind === 'connected');
       const lines = since.items.map((item) => feedLine(item));
       kept.push(...lines);
       kept.splice(0, Math.max(kept.length - keptMax, 0));
@@ -51,10 +53,9 @@ export function liveView({ desk, screen, head, next }: LiveViewOptions): () => v
 
   const draw = (): void => {
     const columns = screen.columns();
-    const top = [...head(), '', ...sessionLines(desk), ''];
+    const top = [...head(), '', ...sessionLines(desk), '', ...(connected ? [] : [...next, ''])];
     const room = Math.max(screen.rows() - top.length - 1, 3);
-    const body = kept.length === 0 ? next : kept.slice(-room);
-    screen.write(`${clear}${[...top, ...body].map((line) => cut(line, columns)).join('\r\n')}`);
+    screen.write(`${clear}${[...top, ...kept.slice(-room)].map((line) => cut(line, columns)).join('\r\n')}`);
   };
 
   const tick = (): void => {
@@ -78,7 +79,8 @@ function sessionLines({ store, clock }: LiveViewOptions['desk']): string[] {
   const sessions = store.read((tx) => tx.sessions.open().filter((row) => row.lease_expires_at_ms > nowMs));
   if (sessions.length === 0) return ['No session is connected.'];
   const rows = sessions.map(
-    (row) => `  ${quoted(row.principal_id)}  bell ${row.bell}  ${row.session_id}  ${row.project}`,
+    (row) =>
+      `  ${quoted(row.principal_id)}  session ${row.session_id}  bell ${row.bell}  project ${quoted(row.project)}`,
   );
   return [`${sessions.length} live session${sessions.length === 1 ? '' : 's'}:`, ...rows.slice(0, 12)];
 }

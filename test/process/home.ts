@@ -1,0 +1,84 @@
+// A throw-away home with the product's processes in it, all ended by pid.
+
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { type Env, program, stopRouter } from './postbell.ts';
+
+export interface Started {
+  child: ChildProcess;
+  pid: number;
+  stdout(): string;
+  stderr(): string;
+  exited: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
+}
+
+export interface Home {
+  dir: string;
+  project: string;
+  env: Env;
+  /** Starts a command and leaves it running. */
+  start(words: string[], more?: Env): Started;
+  /** Ends everything that was started, and the router. */
+  end(): Promise<void>;
+}
+
+/** @param more added to an environment built from nothing */
+export function makeHome(more: Env = {}): Home {
+  const dir = realpathSync(mkdtempSync(path.join(tmpdir(), 'pb-')));
+  const project = path.join(dir, 'shop');
+  mkdirSync(project);
+  const env: Env = {
+    PATH: process.env.PATH as string,
+    HOME: dir,
+    POSTBELL_HOME: path.join(dir, 'data'),
+    ...more,
+  };
+  const started: Started[] = [];
+  return {
+    dir,
+    project,
+    env,
+    start: (words, extra = {}) => {
+      const process_ = start(words, { ...env, ...extra }, project);
+      started.push(process_);
+      return process_;
+    },
+    end: async () => {
+      for (const { child } of started) child.kill('SIGTERM');
+      const late = new Promise((resolve) => setTimeout(resolve, 3_000));
+      await Promise.race([Promise.all(started.map(({ exited }) => exited)), late]);
+      for (const { child } of started) child.kill('SIGKILL');
+      await Promise.all(started.map(({ exited }) => exited));
+      await stopRouter(env, project);
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+function start(words: string[], env: Env, cwd: string): Started {
+  const child = spawn(process.execPath, [program, ...words], { cwd, env });
+  let stdout = '';
+  let stderr = '';
+  child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString('utf8')));
+  child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString('utf8')));
+  child.stdin.on('error', () => {});
+  const exited = new Promise<{ code: number | null; signal: NodeJS.Signals | null }>((resolve) =>
+    child.on('close', (code, signal) => resolve({ code, signal })),
+  );
+  return { child, pid: child.pid as number, stdout: () => stdout, stderr: () => stderr, exited };
+}
+
+/** Resolves once `look` answers truly. */
+export async function until(
+  what: string,
+  look: () => boolean | Promise<boolean>,
+  ms = 10_000,
+): Promise<void> {
+  const deadline = Date.now() + ms;
+  while (!(await look())) {
+    if (Date.now() > deadline) throw new Error(`not within ${ms} ms: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}

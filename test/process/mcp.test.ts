@@ -1,0 +1,159 @@
+// The MCP server, by the official client over real stdio.
+
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type Home, makeHome } from './home.ts';
+import { answer, factsOf } from './postbell.ts';
+import { liveCards, openSession, type Session } from './session.ts';
+
+let home: Home;
+let alice: Session;
+let project: string;
+
+beforeEach(async () => {
+  home = makeHome();
+  home.start(['router']);
+  alice = await openSession(home, { CLAUDE_CODE_SESSION_ID: 'alice-1', POSTBELL_RECIPIENT: 'alice' });
+  const sent = await answer(home.env, home.project, ['send', 'nobody', '--json'], 'x');
+  project = sent.project as string;
+});
+
+afterEach(async () => {
+  await alice.close();
+  await home.end();
+});
+
+describe('postbell mcp', () => {
+  it('lists its tools, each with a closed schema, and stays under 2,048 characters of instructions', async () => {
+    const { tools } = await alice.client.listTools();
+    expect(tools.map(({ name }) => name)).toEqual(['message', 'receive_messages', 'acknowledge_messages']);
+    for (const { inputSchema } of tools)
+      expect(inputSchema).toMatchObject({ type: 'object', additionalProperties: false });
+    expect((alice.client.getInstructions() as string).length).toBeLessThan(2_048);
+  });
+
+  it('[HOST-111] refuses server/discover with -32601 and speaks 2025-11-25', async () => {
+    const raw = home.start(['mcp'], { CLAUDE_CODE_SESSION_ID: 'raw', CLAUDE_PROJECT_DIR: home.project });
+    const ask = (id: number, method: string, params: object) =>
+      raw.child.stdin?.write(`${JSON.stringify({ jsonrpc: '2.0', id, method, params })}\n`);
+    ask(1, 'server/discover', { _meta: { 'io.modelcontextprotocol/protocolVersion': '2026-07-28' } });
+    ask(2, 'initialize', {
+      protocolVersion: '2025-11-25',
+      capabilities: {},
+      clientInfo: { name: 'raw', version: '1' },
+    });
+    await expect.poll(() => raw.stdout().trim().split('\n').length, { timeout: 5_000 }).toBe(2);
+    const [refused, initialized] = raw
+      .stdout()
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    expect(refused).toMatchObject({ id: 1, error: { code: -32601 } });
+    expect(initialized).toMatchObject({ id: 2, result: { protocolVersion: '2025-11-25' } });
+    expect(initialized.result.capabilities).toEqual({ tools: {} });
+  });
+
+  it('walks a message from send to acknowledge, with the same answers as the CLI', async () => {
+    const [card] = await liveCards(home, project, 1);
+    expect(card).toEqual({
+      session_id: 'alice-1',
+      principal_id: 'alice',
+      host_kind: 'claude',
+      project,
+      model: null,
+      work_summary: null,
+      active: true,
+      generation: 1,
+      lease_expires_at_ms: expect.any(Number),
+    });
+    const discovered = await alice.call('message', { action: 'discover' });
+    expect(discovered.data).toEqual(
+      await answer(home.env, home.project, ['message', 'discover', '--project', project]),
+    );
+
+    const input = {
+      action: 'send',
+      sender: 'bob',
+      recipient: 'alice',
+      payload: { n: 1 },
+      content_type: 'application/json',
+      idempotency_key: 'k',
+    };
+    const sent = await alice.call('message', input);
+    expect(sent.data).toMatchObject({
+      project,
+      recipient: 'alice',
+      provenance: { transport: 'mcp', source_host: 'test-host', session: 'alice-1' },
+    });
+    expect(['receiver_stored', 'inbox_queued']).toContain(sent.data.delivery_state);
+    const message_id = sent.data.message_id as string;
+    const scope = { recipient: 'alice', message_id };
+
+    const polled = await alice.call('message', { action: 'poll', recipient: 'alice' });
+    expect(polled.data.events).toMatchObject([{ event_kind: 'message_available', message_id }]);
+    const fetched = await alice.call('message', { action: 'fetch', ...scope });
+    expect(fetched.data).toMatchObject({ payload: { n: 1 }, untrusted: true });
+    const received = await alice.call('receive_messages', {});
+    const [message] = received.data.messages as { receipt: object }[];
+    expect(message).toMatchObject({
+      message_id,
+      payload: { n: 1 },
+      receipt: { sender: 'local', msg_id: message_id },
+    });
+    const done = await alice.call('acknowledge_messages', { messages: [message?.receipt] });
+    expect(done.data).toEqual({ acknowledged: 1, unchanged: 0, refused: [] });
+    expect((await alice.call('receive_messages', {})).data).toEqual({
+      messages: [],
+      progress_waiting: 0,
+      remaining: 0,
+    });
+
+    const byTool = await alice.call('message', { action: 'receipts', ...scope });
+    const byCommand = await factsOf(home.env, home.project, { project, ...scope });
+    expect(byTool.data.receipts).toEqual(byCommand.receipts);
+    expect(byCommand.state).toBe('receiver_acknowledged');
+  });
+
+  it('records intake and ack by the tool, as facts of their own', async () => {
+    const sent = await answer(home.env, home.project, ['send', 'alice', '--json'], 'hello');
+    const scope = { recipient: 'alice', message_id: sent.message_id, idempotency_key: 'one' };
+    const acked = await alice.call('message', { action: 'ack', ...scope });
+    expect(acked.data).toMatchObject({ receipt_kind: 'ack', actor: 'alice', caller_session: 'alice-1' });
+    expect((await alice.call('receive_messages', {})).data.messages).toHaveLength(1);
+    const taken = await alice.call('message', { action: 'intake', state: 'fetched', ...scope });
+    expect(taken.data).toMatchObject({ receipt_kind: 'intake', value: 'fetched' });
+    expect((await alice.call('receive_messages', {})).data.messages).toHaveLength(0);
+  });
+
+  it('[MSG-186] answers a refusal as {error} with the error flag, and never with a payload', async () => {
+    const missing = await alice.call('message', { action: 'send', payload: 'SENTINEL-1' });
+    expect(missing).toEqual({
+      isError: true,
+      data: {
+        error: {
+          code: 'invalid_request',
+          message: 'sender is required',
+          fault: 'caller',
+          retryable: false,
+          hint: expect.any(String),
+          details: { field: 'sender' },
+        },
+      },
+    });
+    for (const input of [
+      { action: 'nothing' },
+      {},
+      { action: 'fetch', topic: 1 },
+      { action: 'send', session: 'x' },
+    ]) {
+      const { isError, data } = await alice.call('message', input);
+      expect([isError, (data.error as { code: string }).code]).toEqual([true, 'invalid_request']);
+    }
+  });
+
+  it('has no project where nothing binds one', async () => {
+    const lost = await openSession(home, { CLAUDE_PROJECT_DIR: '', POSTBELL_SESSION: 'lost' });
+    const { data } = await lost.call('message', { action: 'poll', recipient: 'alice' });
+    expect(data.error).toMatchObject({ code: 'project_unavailable' });
+    await lost.close();
+  });
+});

@@ -1,0 +1,254 @@
+// The router as a process: one an account, owner-private, gone without a trace that could mislead.
+
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { connect } from 'node:net';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type Home, makeHome, type Started, until } from './home.ts';
+import { answer, postbell } from './postbell.ts';
+import { liveCards, openSession } from './session.ts';
+
+let home: Home;
+let data: string;
+let socket: string;
+
+beforeEach(() => {
+  home = makeHome();
+  data = home.env.POSTBELL_HOME as string;
+  socket = path.join(data, 'router-v1.sock');
+});
+afterEach(() => home.end());
+
+async function running(more = {}): Promise<Started> {
+  const started = home.start(['router'], more);
+  await until(
+    'the router answers',
+    async () => (await postbell(home.env, home.project, ['router', 'status'])).code === 0,
+  );
+  return started;
+}
+
+const mode = (file: string): number => statSync(file).mode & 0o777;
+const failed = (code: string) => ({
+  code: 1,
+  stdout: '',
+  stderr: expect.stringMatching(new RegExp(`^postbell: ${code}: [^\n]*\n$`)),
+});
+
+/** Speaks to the socket in raw lines. */
+function raw(): Promise<{
+  ask(line: string): Promise<Record<string, unknown>>;
+  closed: Promise<void>;
+  end(): void;
+}> {
+  return new Promise((resolve, reject) => {
+    const client = connect(socket);
+    let text = '';
+    let take: (line: string) => void = () => {};
+    client.on('error', reject);
+    client.on('data', (chunk) => {
+      text += String(chunk);
+      const end = text.indexOf('\n');
+      if (end < 0) return;
+      const line = text.slice(0, end);
+      text = text.slice(end + 1);
+      take(line);
+    });
+    const closed = new Promise<void>((done) => client.on('close', () => done()));
+    client.on('connect', () =>
+      resolve({
+        ask: (line) =>
+          new Promise((answered) => {
+            take = (answerLine) => answered(JSON.parse(answerLine) as Record<string, unknown>);
+            client.write(`${line}\n`);
+          }),
+        closed,
+        end: () => client.destroy(),
+      }),
+    );
+  });
+}
+
+describe('postbell router', () => {
+  it('[SES-063] makes the owner-private token and socket beside the database, and keeps nothing readable for others', async () => {
+    await running();
+    expect([mode(data), mode(path.join(data, 'runtime'))]).toEqual([0o700, 0o700]);
+    for (const name of ['router-v1.sock', 'router.token', 'router-v1.lock', 'postbell.db', 'postbell.db-wal'])
+      expect([name, mode(path.join(data, name))]).toEqual([name, 0o600]);
+    expect(readFileSync(path.join(data, 'router.token'), 'utf8')).toMatch(/^[0-9a-f]{64}\n$/);
+  });
+
+  it('[SES-064] ends at SIGINT and SIGTERM with 0 and removes its own socket, never its lock', async () => {
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+      const router = await running();
+      router.child.kill(signal);
+      expect(await router.exited).toEqual({ code: 0, signal: null });
+      expect(existsSync(socket)).toBe(false);
+      expect(existsSync(path.join(data, 'router-v1.lock'))).toBe(true);
+    }
+    const router = await running();
+    unlinkSync(socket);
+    writeFileSync(socket, 'somebody else', { mode: 0o600 });
+    router.child.kill('SIGTERM');
+    await router.exited;
+    expect(readFileSync(socket, 'utf8')).toBe('somebody else');
+  });
+
+  it('runs once: a second start says so, and kill -9 makes room at once', async () => {
+    const first = await running();
+    expect(await postbell(home.env, home.project, ['router'])).toEqual(failed('router_already_running'));
+    first.child.kill('SIGKILL');
+    await first.exited;
+    expect(existsSync(socket)).toBe(true);
+    await running();
+    const both = await Promise.all([
+      postbell(home.env, home.project, ['router']),
+      postbell(home.env, home.project, ['router']),
+    ]);
+    for (const one of both) expect(one).toEqual(failed('router_already_running'));
+  });
+
+  it('never takes what is not a dead socket of its own: a file, a link, a foreign listener', async () => {
+    mkdirSync(data, { recursive: true, mode: 0o700 });
+    writeFileSync(socket, 'a file');
+    expect(await postbell(home.env, home.project, ['router'])).toEqual(failed('socket_path_occupied'));
+    expect(readFileSync(socket, 'utf8')).toBe('a file');
+    unlinkSync(socket);
+    symlinkSync('/dev/null', socket);
+    expect(await postbell(home.env, home.project, ['router'])).toEqual(failed('socket_path_occupied'));
+    unlinkSync(socket);
+  });
+
+  it('[SES-068, SES-069] refuses a socket path over 103 bytes before it makes anything; mail goes on', async () => {
+    const at = (bytes: number): string => `/${'é'.repeat(20)}${'x'.repeat(bytes - 41)}`;
+    const long = { ...home.env, POSTBELL_ROUTER_SOCKET: at(104) };
+    const refused = await postbell(long, home.project, ['router']);
+    expect(refused).toEqual(failed('socket_path_too_long'));
+    expect(refused.stderr).toContain('104 bytes');
+    expect(refused.stderr).toContain('POSTBELL_ROUTER_SOCKET');
+    expect(
+      (await answer(long, home.project, ['send', 'alice', '--json'], 'still sent')).recipient_presence,
+    ).toBe('not_checked');
+    expect(
+      await postbell({ ...home.env, POSTBELL_ROUTER_SOCKET: 'relative.sock' }, home.project, ['router']),
+    ).toEqual(failed('invalid_socket_path'));
+    const padding = 103 - Buffer.byteLength(path.join(home.dir, 'é.sock'));
+    const fits = path.join(home.dir, `é${'x'.repeat(padding)}.sock`);
+    expect(Buffer.byteLength(fits)).toBe(103);
+    const router = home.start(['router'], { POSTBELL_ROUTER_SOCKET: fits });
+    await until('it listens', () => existsSync(fits));
+    router.child.kill('SIGTERM');
+    expect((await router.exited).code).toBe(0);
+  });
+
+  it('[SES-073] refuses a directory that others can write', async () => {
+    const open = path.join(home.dir, 'open');
+    mkdirSync(open);
+    chmodSync(open, 0o775);
+    const env = { ...home.env, POSTBELL_ROUTER_SOCKET: path.join(open, 'r.sock') };
+    expect(await postbell(env, home.project, ['router'])).toEqual(failed('insecure_path'));
+    chmodSync(data, 0o770);
+    expect(await postbell(home.env, home.project, ['router'])).toEqual(failed('insecure_path'));
+    chmodSync(data, 0o700);
+  });
+
+  it('[SES-072] closes on a wrong token, never prints the right one, and refuses a readable token file', async () => {
+    const router = await running();
+    const client = await raw();
+    const frame = { v: 1, type: 'discover', request_id: 'r1', hops: 0, auth_token: 'wrong', project: 'p' };
+    expect(await client.ask(JSON.stringify(frame))).toMatchObject({
+      ok: false,
+      request_id: 'r1',
+      error: { code: 'authentication_failed' },
+    });
+    await client.closed;
+    const token = readFileSync(path.join(data, 'router.token'), 'utf8').trim();
+    const status = await postbell(home.env, home.project, ['router', 'status']);
+    expect(status.stdout + status.stderr + router.stderr() + router.stdout()).not.toContain(token);
+    chmodSync(path.join(data, 'router.token'), 0o644);
+    expect(await postbell(home.env, home.project, ['message', 'discover', '--project', 'p'])).toEqual(
+      failed('insecure_path'),
+    );
+    chmodSync(path.join(data, 'router.token'), 0o600);
+  });
+
+  it('[SES-086] answers each defective frame with its code, and goes on', async () => {
+    await running();
+    const auth_token = readFileSync(path.join(data, 'router.token'), 'utf8').trim();
+    const good = { v: 1, type: 'discover', request_id: 'r1', hops: 0, auth_token, project: 'p' };
+    const client = await raw();
+    const code = async (frame: object | string) => {
+      const { error } = await client.ask(typeof frame === 'string' ? frame : JSON.stringify(frame));
+      return (error as { code: string } | undefined)?.code;
+    };
+    expect(await code('not json')).toBe('invalid_json');
+    expect(await code('[]')).toBe('invalid_json');
+    expect(await code({ ...good, v: 2 })).toBe('unsupported_version');
+    expect(await code({ ...good, type: 'deliver' })).toBe('unsupported_type');
+    expect(await code({ ...good, payload: 'x' })).toBe('unexpected_field');
+    expect(await code({ ...good, hops: 5 })).toBe('hop_limit');
+    expect(await code({ ...good, project: 7 })).toBe('invalid_field');
+    expect(await code({ v: 1, type: 'discover', hops: 0 })).toBe('invalid_frame');
+    expect(await client.ask(JSON.stringify(good))).toMatchObject({ ok: true, request_id: 'r1', cards: [] });
+    client.end();
+  });
+
+  it('[SES-060] an unreachable router is an error, never an empty list', async () => {
+    expect(await postbell(home.env, home.project, ['message', 'discover', '--project', 'p'])).toEqual(
+      failed('router_unreachable'),
+    );
+    await running();
+    expect(await answer(home.env, home.project, ['message', 'discover', '--project', 'p'])).toEqual({
+      cards: [],
+    });
+  });
+
+  it('[SES-075] tells its state, and stops when asked', async () => {
+    const router = await running();
+    const status = await answer(home.env, home.project, ['router', 'status']);
+    expect(status).toEqual({
+      socket,
+      pid: router.pid,
+      postbell_version: '0.1.0',
+      uptime_ms: expect.any(Number),
+      live_connections: 0,
+    });
+    await answer(home.env, home.project, ['router', 'stop']);
+    expect(await router.exited).toEqual({ code: 0, signal: null });
+  });
+
+  it('[SES-066] is started by a session that finds none, and outlives it; a command alone starts nothing', async () => {
+    const sent = await answer(home.env, home.project, ['send', 'alice', '--json'], 'x');
+    expect(existsSync(socket)).toBe(false);
+    const session = await openSession(home, { CLAUDE_CODE_SESSION_ID: 's1' });
+    await liveCards(home, sent.project as string, 1);
+    const { pid } = await answer(home.env, home.project, ['router', 'status']);
+    await session.close();
+    await liveCards(home, sent.project as string, 0);
+    expect((await answer(home.env, home.project, ['router', 'status'])).pid).toBe(pid);
+    const environment = readFileSync(`/proc/${String(pid)}/environ`, 'utf8');
+    expect(environment).not.toContain('CLAUDE');
+  });
+
+  it('[SES-039] drops a session whose process is killed within a second', async () => {
+    await running();
+    const project = (await answer(home.env, home.project, ['send', 'alice', '--json'], 'x'))
+      .project as string;
+    const session = await openSession(home, { CLAUDE_CODE_SESSION_ID: 's1' });
+    await liveCards(home, project, 1);
+    process.kill(session.pid, 'SIGKILL');
+    const began = Date.now();
+    await liveCards(home, project, 0);
+    expect(Date.now() - began).toBeLessThan(1_500);
+    await session.close().catch(() => {});
+  });
+});

@@ -1,0 +1,120 @@
+// The SessionStart hook: which session a host process runs, told by that process alone.
+
+import { type ChildProcess, spawn } from 'node:child_process';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type Home, makeHome } from './home.ts';
+import { answer, postbell } from './postbell.ts';
+import { liveCards, openSession } from './session.ts';
+
+let home: Home;
+let host: ChildProcess;
+beforeEach(() => {
+  home = makeHome();
+  host = spawn('sleep', ['600']);
+});
+afterEach(async () => {
+  host.kill();
+  await home.end();
+});
+
+async function start(payload: object | string, pid = host.pid): Promise<string> {
+  const env = { ...home.env, CLAUDE_PID: String(pid), CLAUDE_PROJECT_DIR: home.project };
+  const input = typeof payload === 'string' ? payload : JSON.stringify(payload);
+  const { code, stdout, stderr } = await postbell(env, home.project, ['hook', 'session-start'], input);
+  expect([code, stderr]).toEqual([0, '']);
+  return stdout;
+}
+
+/** Whether `id` may take in what is meant for `meant`: the one place that asks who a session is. */
+async function isSame(id: string, meant: string): Promise<boolean> {
+  const key = `${id}-${meant}`;
+  const send = [
+    'message',
+    'send',
+    '--project',
+    'p',
+    '--sender',
+    's',
+    '--recipient',
+    'r',
+    '--intended-session',
+    meant,
+    '--idempotency-key',
+    key,
+    '--payload-stdin',
+  ];
+  const { message_id } = await answer(home.env, home.project, send, 'x');
+  const take = [
+    'message',
+    'intake',
+    '--project',
+    'p',
+    '--recipient',
+    'r',
+    '--message-id',
+    String(message_id),
+    '--idempotency-key',
+    'k',
+    '--state',
+    'fetched',
+  ];
+  const { code, stderr } = await postbell({ ...home.env, CLAUDE_CODE_SESSION_ID: id }, home.project, take);
+  if (code !== 0) expect(stderr).toMatch(/^postbell: intended_for_other_session: /);
+  return code === 0;
+}
+
+describe('postbell hook session-start', () => {
+  it('tells the agent who it is, in one line of the host\u2019s own form', async () => {
+    const { hookSpecificOutput } = JSON.parse(await start({ session_id: 's"1', source: 'startup' }));
+    expect(hookSpecificOutput.hookEventName).toBe('SessionStart');
+    expect(hookSpecificOutput.additionalContext).toMatch(
+      /^Postbell: this session is "s\\"1"; its inbox is "claude-session-s\\"1" in project "shop~[0-9a-f]{32}"\.$/,
+    );
+  });
+
+  it('[SES-049, SES-053] links the id before a clear with the one after, and nobody else', async () => {
+    await start({ session_id: 'a', source: 'startup' });
+    await start({ session_id: 'b', source: 'clear' });
+    await start({ session_id: 'c', source: 'clear' });
+    for (const [id, meant] of [
+      ['a', 'c'],
+      ['c', 'a'],
+      ['b', 'c'],
+      ['b', 'a'],
+    ] as const)
+      expect(await isSame(id, meant)).toBe(true);
+    expect(await isSame('d', 'a')).toBe(false);
+    await start({ session_id: 'e', source: 'fork' });
+    expect(await isSame('e', 'c')).toBe(false);
+  });
+
+  it('[SES-050] links nothing where the process id was reused', async () => {
+    await start({ session_id: 'a', source: 'startup' });
+    const store = await import('better-sqlite3').then(
+      ({ default: Driver }) => new Driver(`${home.env.POSTBELL_HOME}/postbell.db`),
+    );
+    store.prepare('UPDATE launcher SET start_time = ?').run('1');
+    store.close();
+    await start({ session_id: 'b', source: 'clear' });
+    expect(await isSame('b', 'a')).toBe(false);
+  });
+
+  it('[SES-048] takes no notice of a sub-agent, nor of what it cannot read', async () => {
+    await start({ session_id: 'a', source: 'startup' });
+    expect(await start({ session_id: 'sub', source: 'startup', agent_type: 'helper' })).toBe('');
+    expect(await start('not json')).toBe('');
+    expect(await start({ session_id: 7 })).toBe('');
+    await start({ session_id: 'b', source: 'clear' });
+    expect(await isSame('b', 'a')).toBe(true);
+    expect(await isSame('b', 'sub')).toBe(false);
+  });
+
+  it('[SES-022] an id that a person pinned and the host\u2019s own name one session', async () => {
+    const session = await openSession(home, { CLAUDE_CODE_SESSION_ID: 'own', POSTBELL_SESSION: 'pinned' });
+    const project = (await answer(home.env, home.project, ['send', 'x', '--json'], 'x')).project as string;
+    expect(await liveCards(home, project, 1)).toMatchObject([{ session_id: 'pinned' }]);
+    expect(await isSame('own', 'pinned')).toBe(true);
+    expect(await isSame('pinned', 'own')).toBe(true);
+    await session.close();
+  });
+});

@@ -1,0 +1,58 @@
+// A session's MCP server as a host starts it, driven by the official client.
+
+import { Client } from '@modelcontextprotocol/client';
+import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
+import type { Home } from './home.ts';
+import { answer, type Env, program } from './postbell.ts';
+
+export interface Session {
+  client: Client;
+  pid: number;
+  /** The structured answer of a tool, and whether it is an error. */
+  call(tool: string, input: object): Promise<{ isError: boolean; data: Record<string, unknown> }>;
+  close(): Promise<void>;
+}
+
+/** Starts `postbell mcp` for this session in the home's project. */
+export async function openSession(home: Home, more: Env = {}): Promise<Session> {
+  const env = { ...home.env, CLAUDE_PROJECT_DIR: home.project, ...more };
+  const transport = new StdioClientTransport({
+    command: process.execPath,
+    args: [program, 'mcp'],
+    env,
+    cwd: home.dir,
+    stderr: 'ignore',
+  });
+  const client = new Client({ name: 'test-host', version: '1' });
+  await client.connect(transport);
+  return {
+    client,
+    pid: transport.pid as number,
+    call: async (name, input) => {
+      const result = await client.callTool({ name, arguments: { ...input } });
+      const [item] = result.content as { type: string; text: string }[];
+      const data = result.structuredContent as Record<string, unknown>;
+      if (JSON.stringify(data) !== JSON.stringify(JSON.parse(item?.text as string)))
+        throw new Error('text and structured content differ');
+      return { isError: result.isError === true, data };
+    },
+    close: () => client.close(),
+  };
+}
+
+/** The cards of the project, once `count` sessions of it are live. */
+export async function liveCards(
+  home: Home,
+  project: string,
+  count: number,
+): Promise<Record<string, unknown>[]> {
+  for (let tries = 0; ; tries += 1) {
+    const found = await answer(home.env, home.project, ['message', 'discover', '--project', project]).catch(
+      () => ({ cards: [] }),
+    );
+    const cards = found.cards as Record<string, unknown>[];
+    if (cards.length === count) return cards;
+    if (tries > 60) throw new Error(`${cards.length} live sessions, not ${count}`);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}

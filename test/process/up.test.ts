@@ -1,0 +1,87 @@
+// `postbell up`: plain lines without a terminal, a screen with one, and a clean end.
+
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type Home, makeHome, until } from './home.ts';
+import { answer, postbell, program } from './postbell.ts';
+import { openSession } from './session.ts';
+
+let home: Home;
+beforeEach(() => {
+  home = makeHome();
+});
+afterEach(() => home.end());
+
+describe('postbell up', () => {
+  it('prints the three lines of a first start, then what happens, and ends with 0 at a signal', async () => {
+    const up = home.start(['up']);
+    await until('it runs', () => up.stdout().includes('router running'));
+    expect(up.stdout()).toMatch(
+      /1\. plugin {3}claude plugin marketplace add .+ && claude plugin install postbell@postbell\n/,
+    );
+    expect(up.stdout()).toMatch(/2\. agent .*POSTBELL_RECIPIENT=reviewer claude/);
+    expect(up.stdout()).toMatch(/3\. send .*send reviewer/);
+    const session = await openSession(home, { CLAUDE_CODE_SESSION_ID: 's1', POSTBELL_RECIPIENT: 'reviewer' });
+    await until('the session shows', () =>
+      up.stdout().includes('live      "reviewer"  session "s1"  (bell listener)'),
+    );
+    await answer(home.env, home.project, ['send', 'reviewer', '--json'], 'SENTINEL body');
+    await until('the acceptance shows', () =>
+      /accepted .* session "s1" {2}\(notice to claude-listener; not known to be read\)/.test(up.stdout()),
+    );
+    const { data } = await session.call('receive_messages', {});
+    await session.call('acknowledge_messages', {
+      messages: (data.messages as { receipt: object }[]).map(({ receipt }) => receipt),
+    });
+    await until('the intake shows', () => /taken in .* by "reviewer" {2}\(ingested\)/.test(up.stdout()));
+    await session.close();
+    await until('the end shows', () => /gone {6}"reviewer" {2}session "s1"/.test(up.stdout()));
+    expect(up.stdout()).not.toContain('SENTINEL');
+    up.child.kill('SIGTERM');
+    expect(await up.exited).toEqual({ code: 0, signal: null });
+    expect(up.stderr()).toBe('');
+    const again = home.start(['up']);
+    await until('it runs again', () => again.stdout().includes('router running'));
+    expect(again.stdout()).not.toContain('First start');
+  });
+
+  it('watches beside a router that runs already, and takes over when that one ends', async () => {
+    const first = home.start(['up']);
+    await until('the first runs', () => first.stdout().includes('router running'));
+    const second = home.start(['up']);
+    await until('the second watches', () => second.stdout().includes('watching: another router runs'));
+    first.child.kill('SIGTERM');
+    await first.exited;
+    await until(
+      'a router runs again',
+      async () => (await postbell(home.env, home.project, ['router', 'status'])).code === 0,
+    );
+    expect((await answer(home.env, home.project, ['router', 'status'])).pid).toBe(second.pid);
+  });
+
+  it('draws one screen at a terminal and gives it back', async () => {
+    const sockets = mkdtempSync(path.join(tmpdir(), 'tm-'));
+    const tmux = (...words: string[]): string =>
+      execFileSync('tmux', ['-S', path.join(sockets, 's'), '-f', '/dev/null', ...words], {
+        encoding: 'utf8',
+        env: { ...home.env, LANG: 'C.UTF-8' },
+      });
+    tmux('new-session', '-d', '-x', '120', '-y', '20', '-c', home.project, 'sh');
+    tmux('send-keys', '-l', `node ${program} up; echo "ended with $?"`);
+    tmux('send-keys', 'Enter');
+    const screen = (): string => tmux('capture-pane', '-p');
+    await until('the screen is drawn', () => /^Postbell 0\.1\.0 {2}router running/.test(screen()));
+    expect(screen()).toContain('No session is connected.');
+    expect(screen()).toContain('claude plugin marketplace add');
+    await answer(home.env, home.project, ['send', 'somebody', '--json'], 'x');
+    await until('the message shows', () => /stored +….{6} /.test(screen()));
+    tmux('send-keys', 'C-c');
+    await until('the terminal is given back', () => screen().includes('ended with 0'));
+    expect(screen()).not.toContain('No session is connected.');
+    tmux('kill-server');
+    rmSync(sockets, { recursive: true });
+  });
+});
