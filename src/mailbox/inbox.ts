@@ -35,11 +35,12 @@ export function inboxOf(
   return { project, principals, targets: ids, intended: ids };
 }
 
+/** Every id of each live session of the principal. */
 function liveSessions(tx: Tx, project: string, principal: string, nowMs: number): string[] {
-  return tx.sessions
-    .ofPrincipal(project, principal)
-    .flatMap((session) => tx.identity.chain(session.session_id))
-    .filter((id) => tx.sessions.live(project, [id], nowMs)?.principal_id === principal);
+  return tx.sessions.ofPrincipal(project, principal).flatMap((session) => {
+    const ids = tx.identity.chain(session.session_id);
+    return tx.sessions.live(project, ids, nowMs)?.principal_id === principal ? ids : [];
+  });
 }
 
 /** The registered principal, else the configured one; a session-scoped one goes with every id of the session. */

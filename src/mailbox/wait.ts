@@ -14,7 +14,9 @@ export function untilTouched<T>(
   return new Promise((resolve, reject) => {
     const deadline = desk.clock.nowMs() + waitMs;
     let cancelTick = (): void => {};
+    let finished = false;
     const finish = (settle: () => void): void => {
+      finished = true;
       cancelTick();
       unwatch();
       ended?.removeEventListener('abort', onEnd);
@@ -30,19 +32,20 @@ export function untilTouched<T>(
       }
     };
     const tick = (): void => {
+      if (finished) return;
       const left = deadline - desk.clock.nowMs();
-      if (left <= 0) {
+      if (left <= 0 || ended?.aborted) {
         onEnd();
         return;
       }
       cancelTick = desk.clock.after(Math.min(left, limits.wakeTickMs), () => {
-        if (desk.store.changed()) check();
+        check();
         tick();
       });
     };
     const unwatch = desk.wake.watch(check);
     ended?.addEventListener('abort', onEnd);
-    tick();
     check();
+    tick();
   });
 }

@@ -152,6 +152,8 @@ export interface Sessions {
   ofPrincipal(project: string, principal: string): SessionRow[];
   /** The live connection of any of `ids` with the highest generation. */
   live(project: string, ids: readonly string[], nowMs: number): ConnectionRow | undefined;
+  /** Every live connection of `ids`, the newest first: more than one where ids were linked while both were live. */
+  allLive(project: string, ids: readonly string[], nowMs: number): ConnectionRow[];
   /** The newest live connection of the principal that has a bell. */
   liveOfPrincipal(project: string, principal: string, nowMs: number): ConnectionRow | undefined;
   connection(connectionId: string): ConnectionRow | undefined;
@@ -227,6 +229,8 @@ export interface Notices {
   cover(notificationId: string, deliveryIds: readonly string[]): void;
   setEnd(notificationId: string, rungAtMs: number, expiresAtMs: number): void;
   setState(notificationId: string, state: HandOffState): void;
+  /** The hand-off of this delivery failed: so did its newest reservation, unless that was rung for. */
+  fail(deliveryId: string): void;
   /** All that the reservation covers has been rung for. */
   markRung(notificationId: string): void;
   /** Whether a committed ring of this reservation was for the delivery. */

@@ -15,6 +15,8 @@ const text = (value: unknown): value is string =>
 const anyText = (value: unknown): value is string => typeof value === 'string' && value.length <= 1_000;
 const flag = (value: unknown): value is boolean => typeof value === 'boolean';
 const whole = (value: unknown): value is number => Number.isInteger(value) && (value as number) >= 0;
+const cards = (value: unknown): value is number =>
+  whole(value) && value >= 1 && value <= limits.discoverCountMax;
 const lease = (value: unknown): value is number => whole(value) && value >= 1 && value <= limits.leaseMsMax;
 const failureCode = (value: unknown): value is string =>
   typeof value === 'string' && /^[a-z0-9_]{1,64}$/.test(value);
@@ -44,7 +46,7 @@ const requests = {
   },
   heartbeat: { project: text, session_id: text, ...connectionFields, work_summary: anyText },
   disconnect: { project: text, session_id: text, ...connectionFields },
-  discover: { auth_token: text, project: text, limit: whole },
+  discover: { auth_token: text, project: text, limit: cards },
   notify: { auth_token: text, project: text, delivery_id: text, wait: flag },
   host_accept: { attempt_id: text, delivery_id: text, ...connectionFields, content, receipt: json },
   host_reject: { attempt_id: text, delivery_id: text, ...connectionFields, failure_code: failureCode },
@@ -136,7 +138,8 @@ export function readIncoming(line: string): Incoming {
     return { kind: 'answer', request_id, answer: rest as Answer };
   const { error } = parsed;
   if (parsed.ok !== false || !isObject(error) || !isErrorCode(error.code)) return { kind: 'invalid' };
-  const answer: Answer = { ok: false, error: { code: error.code, message: String(error.message) } };
+  const message = typeof error.message === 'string' ? error.message : '';
+  const answer: Answer = { ok: false, error: { code: error.code, message } };
   return { kind: 'answer', request_id: typeof request_id === 'string' ? request_id : '', answer };
 }
 

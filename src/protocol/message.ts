@@ -81,9 +81,10 @@ export function contentOf(request: SendRequest, canonicalPayload: string): strin
   return `${canonicalJson(described as Json)}\n${canonicalPayload}`;
 }
 
-/** The request with the defaults of its optional choices. */
-export function withDefaults(request: SendRequest) {
-  return { target_kind: 'principal', content_type: 'text/plain', privacy: 'private', ...request } as const;
+/** The request in its stored form: with the defaults of its optional choices, a flag only where it is set. */
+export function withDefaults({ quiet, ...request }: SendRequest) {
+  const defaults = { target_kind: 'principal', content_type: 'text/plain', privacy: 'private' } as const;
+  return { ...defaults, ...request, ...(quiet === true && { quiet }) };
 }
 
 /** Refuses fields that do not go together. */

@@ -22,7 +22,7 @@ function labelOf(text: string): string {
   const last =
     text
       .replace(/[\\/]+$/, '')
-      .split(/[\\/:]/)
+      .split(/[\\/]/)
       .at(-1) ?? '';
   const label = last
     .replace(/\.git$/, '')
@@ -31,15 +31,20 @@ function labelOf(text: string): string {
   return label === '' ? 'project' : label;
 }
 
-/** A remote URL as a locator without credentials; undefined where it is no network remote. */
+/**
+ * A remote URL as a locator without credentials; undefined where it is no network remote. What looks like a URL and
+ * is none may hold a password anywhere, so it is not read as the scp form.
+ */
 export function locatorOf(remote: string): string | undefined {
-  const url = /^([a-z][a-z0-9+.-]*):\/\/(?:([^/@]*)@)?(\[[^\]]+\]|[^/:]*)(?::(\d*))?(\/.*)?$/i.exec(
-    remote.trim(),
-  );
-  if (url !== null) return urlLocator(url);
-  const scp = /^(?:([^@/:]+)@)?(\[[^\]]+\]|[^/:@]+):(.+)$/.exec(remote.trim());
-  if (scp === null || /^[A-Za-z]$/.test(scp[2] as string)) return undefined;
+  const text = remote.trim();
+  if (/^[a-z][a-z0-9+.-]*:\/\//i.test(text)) {
+    const url = /^([^:]+):\/\/(?:([^/]*)@)?(\[[^\]]+\]|[^/:@]*)(?::(\d*))?(\/.*)?$/.exec(text);
+    return url === null ? undefined : urlLocator(url);
+  }
+  const scp = /^(?:([^@/:]+)@)?(\[[^\]]+\]|[^/:@]+):(.+)$/.exec(text);
+  if (scp === null) return undefined;
   const [, login, host, path] = scp as unknown as [string, string | undefined, string, string];
+  if (login === undefined && /^[A-Za-z]$/.test(host)) return undefined;
   return path.startsWith('/')
     ? sshLocator(login, host, undefined, path, true)
     : sshLocator(login, host, undefined, path.replace(/^~\//, ''), false);

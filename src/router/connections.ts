@@ -11,7 +11,7 @@ import type { HandOff, HostOutcome } from '../sessions/switchboard.ts';
 /** A client on the socket; after `register` it is a session's process. */
 export interface Peer {
   socket: Socket;
-  connection: (ConnectionKey & { project: string; session_id: string }) | undefined;
+  connection: (ConnectionKey & { project: string; session_id: string; lease_ms: number }) | undefined;
   /** Register, heartbeat and discover frames in the running minute. */
   frames: { count: number; sinceMs: number };
 }

@@ -4,6 +4,8 @@ import { equalSecrets } from '../crypto/hash.ts';
 import type { Log } from '../ports/log.ts';
 import { describeError, isRefusal, Refusal, type Result } from '../protocol/errors.ts';
 import type { RequestFields, RequestType } from '../protocol/frames.ts';
+import { utf8Bytes } from '../protocol/json.ts';
+import { limits } from '../protocol/limits.ts';
 import { isSessionId, readName } from '../protocol/scope.ts';
 import type { ConnectionKey, DisconnectReason, Registration } from '../protocol/session.ts';
 import { version } from '../protocol/version.ts';
@@ -38,7 +40,8 @@ export function handlersOf(desk: Desk): Handlers {
   return {
     register: guarded((peer, fields) => registerPeer(desk, peer, fields)),
     heartbeat: onOwnConnection(async (peer, fields) => {
-      const result = await heartbeat(board, fields);
+      const lease_ms = peer.connection?.lease_ms;
+      const result = await heartbeat(board, { ...fields, ...(lease_ms !== undefined && { lease_ms }) });
       if (isRefusal(result)) await dropPeer(desk, peer, 'lease_expired');
       return result;
     }),
@@ -52,7 +55,12 @@ export function handlersOf(desk: Desk): Handlers {
       return wait === true ? running : { delivered: false, reason: 'dispatched' };
     }),
     host_accept: onOwnConnection((_, { content, receipt, ...of }) =>
-      settle(connections, of, { outcome: 'accepted', content, receipt }),
+      utf8Bytes(JSON.stringify(receipt)) > limits.adapterReceiptBytesMax
+        ? new Refusal(
+            'invalid_adapter_receipt',
+            `a receipt is at most ${limits.adapterReceiptBytesMax} bytes`,
+          )
+        : settle(connections, of, { outcome: 'accepted', content, receipt }),
     ),
     host_reject: onOwnConnection((_, { failure_code, ...of }) =>
       settle(connections, of, { outcome: 'rejected', failure_code }),
@@ -108,7 +116,7 @@ async function registerPeer(
   const result = await register(board, registration);
   if (isRefusal(result)) return result;
   const { replaced, ...key } = result;
-  if (replaced !== undefined) connections.supersede(replaced);
+  for (const row of replaced) connections.supersede(row);
   if (peer.socket.destroyed) {
     await disconnect(board, key.connection_id, 'socket_closed');
     return new Refusal('connection_closed', 'the socket closed while it registered');

@@ -48,12 +48,14 @@ export function endConnection(
 ): void {
   const at = timestamp(board);
   const replaced = reason === 'superseded' || reason === 'lease_expired';
-  for (const attempt of tx.attempts.unfinishedOf(id))
+  for (const attempt of tx.attempts.unfinishedOf(id)) {
     tx.attempts.finish(
       attempt.attempt_id,
       replaced ? 'stale_generation' : 'adapter_failed',
       replaced ? 'stale_generation' : 'adapter_disconnected',
       at,
     );
+    tx.notices.fail(attempt.delivery_id);
+  }
   tx.sessions.disconnect(id, reason, at);
 }

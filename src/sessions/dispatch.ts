@@ -32,9 +32,9 @@ function decide(tx: Tx, board: Switchboard, project: string, deliveryId: string)
   const stored = tx.messages.byDelivery(deliveryId);
   if (stored === undefined || stored.message.project !== project)
     return { answer: { delivered: false, reason: 'delivery_not_found' } };
-  if (tx.receipts.has(deliveryId, 'intake')) return { answer: { delivered: true, quieted: 'taken_in' } };
   const accepted = tx.attempts.acceptanceOf(deliveryId);
   if (accepted !== undefined) return { answer: acceptedAnswer(accepted) };
+  if (tx.receipts.has(deliveryId, 'intake')) return { answer: { delivered: true, quieted: 'taken_in' } };
   const target =
     stored.message.target_kind === 'session'
       ? sessionTarget(tx, board, stored)
@@ -122,6 +122,7 @@ function finish(
     reason: NonNullable<NotifyAnswer['reason']>,
   ): NotifyAnswer => {
     tx.attempts.finish(attempt_id, state, reason, at);
+    tx.notices.fail(delivery_id);
     return { delivered: false, reason };
   };
   if (outcome.outcome === 'timeout') return fail('adapter_failed', 'host_outcome_timeout');

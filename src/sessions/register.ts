@@ -10,8 +10,8 @@ import type { Switchboard } from './switchboard.ts';
 
 export interface Registered extends ConnectionKey {
   lease_ms: number;
-  /** The connection that this one replaced. */
-  replaced?: ConnectionRow;
+  /** The connections that this one replaced. */
+  replaced: ConnectionRow[];
 }
 
 /** Refuses `bell_outranked` and `session_identity_conflict`; a stronger or equal bell replaces the live connection. */
@@ -24,12 +24,12 @@ export async function register(board: Switchboard, registration: Registration): 
 function connect(tx: Tx, board: Switchboard, registration: Registration): Result<Registered> {
   const { project, session_id } = registration;
   const nowMs = board.clock.nowMs();
-  const live = tx.sessions.live(project, tx.identity.chain(session_id), nowMs);
-  if (live !== undefined) {
+  const replaced = tx.sessions.allLive(project, tx.identity.chain(session_id), nowMs);
+  for (const live of replaced) {
     const refusal = outranked(live, registration);
     if (refusal !== undefined) return refusal;
-    endConnection(tx, board, live.connection_id, 'superseded');
   }
+  for (const live of replaced) endConnection(tx, board, live.connection_id, 'superseded');
   const lease_ms = Math.min(registration.lease_ms ?? limits.leaseMsDefault, limits.leaseMsMax);
   const generation = (tx.sessions.registered(project, [session_id])?.generation ?? 0) + 1;
   const connection_id = newId(board, 'con');
@@ -41,7 +41,7 @@ function connect(tx: Tx, board: Switchboard, registration: Registration): Result
     lease_expires_at_ms: nowMs + lease_ms,
     at: timestamp(board),
   });
-  return { connection_id, generation, lease_ms, ...(live !== undefined && { replaced: live }) };
+  return { connection_id, generation, lease_ms, replaced };
 }
 
 function outranked(live: ConnectionRow, newcomer: Registration): Refusal | undefined {

@@ -1,15 +1,16 @@
 import type { Identity, LauncherRow } from '../ports/store.ts';
 import type { Database } from './database.ts';
 
-/** UNION instead of UNION ALL ends on a cycle. */
+/**
+ * Every id that links lead to, in both directions; UNION ends on a cycle. An id was made of at most one other, so the
+ * first of a chain is the one without a link of its own; in a cycle, the new id of its first link.
+ */
 const chainOf = `
-  WITH RECURSIVE back (id, depth) AS (
-    SELECT ?, 0 UNION SELECT a.old_id, depth + 1 FROM alias a JOIN back ON a.new_id = back.id WHERE depth < 1000),
-  first (id) AS (SELECT id FROM back ORDER BY depth DESC LIMIT 1),
-  forward (id, depth) AS (
-    SELECT id, 0 FROM first UNION SELECT a.new_id, depth + 1 FROM alias a JOIN forward ON a.old_id = forward.id WHERE depth < 1000)
-  SELECT id, min(depth) AS depth FROM (
-    SELECT id, depth FROM forward UNION ALL SELECT id, 1000000 - depth AS depth FROM back) GROUP BY id ORDER BY depth`;
+  WITH RECURSIVE linked (id) AS (
+    SELECT ?
+    UNION SELECT a.old_id FROM alias a JOIN linked ON a.new_id = linked.id
+    UNION SELECT a.new_id FROM alias a JOIN linked ON a.old_id = linked.id)
+  SELECT id FROM linked LEFT JOIN alias ON alias.new_id = linked.id ORDER BY alias.rowid`;
 
 export function identity(database: Database): Identity {
   return {

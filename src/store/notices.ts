@@ -47,6 +47,14 @@ export function notices(database: Database): Notices {
     setState: (notificationId, state) => {
       database.run('UPDATE reservation SET state = ? WHERE notification_id = ?', state, notificationId);
     },
+    fail: (deliveryId) => {
+      database.run(
+        `UPDATE reservation SET state = 'delivery_failed' WHERE state = 'preparing' AND notification_id = (
+           SELECT n.notification_id FROM reservation_cover v JOIN reservation n ON n.notification_id = v.notification_id
+           WHERE v.delivery_id = ? ORDER BY n.seq DESC LIMIT 1)`,
+        deliveryId,
+      );
+    },
     markRung: (notificationId) => {
       database.run('UPDATE reservation_cover SET rung = 1 WHERE notification_id = ?', notificationId);
     },

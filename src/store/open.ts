@@ -43,8 +43,10 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   createPrivateFile(path);
   const database = connect(path);
   try {
+    await patiently(options, () => setUp(database, path));
     const store = storeOver(database, options);
-    if (needsMigration(database, path)) await store.write(() => migrate(database));
+    const old = await patiently(options, () => needsMigration(database, path));
+    if (old) await store.write(() => migrate(database));
     return store;
   } catch (error) {
     database.close();
@@ -54,26 +56,35 @@ export async function openStore(options: StoreOptions): Promise<Store> {
 
 function connect(path: string): Database {
   try {
-    const database = new Database(new BetterSqlite3(path, { timeout: busyTimeoutMs }));
-    checkVersion(database);
-    for (let tries = 1; database.pragma('journal_mode') !== 'wal'; tries += 1)
-      enterWal(database, tries, path);
-    database.pragma('synchronous = FULL');
-    database.pragma('foreign_keys = ON');
-    assert(database.pragma('synchronous') === 2, 'synchronous is FULL on every connection');
-    return database;
+    return new Database(new BetterSqlite3(path, { timeout: busyTimeoutMs }));
   } catch (error) {
     throw storeFault(error, path);
   }
 }
 
-/** Another process may be making the store this very moment; each try waits `busyTimeoutMs` inside SQLite. */
-function enterWal(database: Database, tries: number, path: string): void {
-  if (tries > 100) throw new Fault('store_busy', `the store could not be put in WAL mode: ${path}`);
-  try {
-    database.pragma('journal_mode = WAL');
-  } catch (error) {
-    if (!isBusy(error)) throw error;
+/** Any statement here may find the store locked: by another that makes it this very moment, or ends as its last user. */
+function setUp(database: Database, path: string): void {
+  checkVersion(database);
+  const isWal = database.pragma('journal_mode') === 'wal' || database.pragma('journal_mode = WAL') === 'wal';
+  if (!isWal) throw new Fault('store_unreadable', `the store cannot be put in WAL mode: ${path}`);
+  database.pragma('synchronous = FULL');
+  database.pragma('foreign_keys = ON');
+  assert(database.pragma('synchronous') === 2, 'synchronous is FULL on every connection');
+}
+
+/** Tries again while another connection holds the lock, without blocking the process. Fault `store_busy` at the end. */
+async function patiently<T>({ path, clock, random, lockWaitMs }: StoreOptions, work: () => T): Promise<T> {
+  const deadline = clock.nowMs() + (lockWaitMs ?? limits.writeLockWaitMs);
+  for (;;) {
+    try {
+      return work();
+    } catch (error) {
+      if (!isBusy(error) || clock.nowMs() >= deadline) throw storeFault(error, path);
+    }
+    const jitter = (random.bytes(1)[0] as number) / 255;
+    await new Promise<void>((resolve) =>
+      clock.after(retryMsMin + jitter * (retryMsMax - retryMsMin), resolve),
+    );
   }
 }
 
@@ -105,7 +116,7 @@ function aggregates(database: Database): Tx {
 
 /** The port over one connection. */
 export function storeOver(database: Database, options: StoreOptions): Store {
-  const { path, clock, random } = options;
+  const { path } = options;
   const tx = aggregates(database);
   let seenVersion: unknown;
 
@@ -121,23 +132,6 @@ export function storeOver(database: Database, options: StoreOptions): Store {
     }
   };
 
-  const pause = (): Promise<void> => {
-    const jitter = (random.bytes(1)[0] as number) / 255;
-    return new Promise((resolve) => clock.after(retryMsMin + jitter * (retryMsMax - retryMsMin), resolve));
-  };
-
-  const write = async <T>(work: (tx: Tx) => T): Promise<T> => {
-    const deadline = clock.nowMs() + (options.lockWaitMs ?? limits.writeLockWaitMs);
-    for (;;) {
-      try {
-        return within('BEGIN IMMEDIATE', work);
-      } catch (error) {
-        if (!isBusy(error) || clock.nowMs() >= deadline) throw storeFault(error, path);
-      }
-      await pause();
-    }
-  };
-
   return {
     read: (work) => {
       try {
@@ -146,7 +140,7 @@ export function storeOver(database: Database, options: StoreOptions): Store {
         throw storeFault(error, path);
       }
     },
-    write,
+    write: (work) => patiently(options, () => within('BEGIN IMMEDIATE', work)),
     changed: () => {
       const version = database.get('PRAGMA data_version')?.data_version;
       const changed = version !== seenVersion;

@@ -49,6 +49,14 @@ function reading(database: Database): Omit<Sessions, keyof Writing> {
         JSON.stringify(ids),
         nowMs,
       ),
+    allLive: (project, ids, nowMs) =>
+      database.all(
+        `SELECT ${connectionColumns} FROM connection c WHERE c.project = ? AND ${ofIds('c')} AND ${isLive}
+         ORDER BY c.seq DESC`,
+        project,
+        JSON.stringify(ids),
+        nowMs,
+      ) as unknown as ConnectionRow[],
     liveOfPrincipal: (project, principal, nowMs) =>
       connection(
         `WHERE c.project = ? AND c.principal_id = ? AND ${isLive} AND c.bell <> 'none' ORDER BY c.seq DESC LIMIT 1`,

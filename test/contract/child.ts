@@ -1,0 +1,95 @@
+// What a process of the tests does: one verb on one store, said in lines.
+
+import { once } from 'node:events';
+import { acknowledge } from '../../src/mailbox/acknowledge.ts';
+import type { Desk } from '../../src/mailbox/desk.ts';
+import { send } from '../../src/mailbox/send.ts';
+import { systemClock } from '../../src/platform/clock.ts';
+import { systemRandom } from '../../src/platform/random.ts';
+import type { Store } from '../../src/ports/store.ts';
+import { describeError, isRefusal } from '../../src/protocol/errors.ts';
+import type { SendRequest } from '../../src/protocol/requests.ts';
+import { locksIn } from '../../src/store/lock.ts';
+import { openStore } from '../../src/store/open.ts';
+
+const [verb, place = '', text = ''] = process.argv.slice(2);
+
+const say = (line: string): void => void process.stdout.write(`${line}\n`);
+const openHere = (): Promise<Store> => openStore({ path: place, clock: systemClock, random: systemRandom });
+
+/** Says that it is ready, and goes on when it is told to. */
+async function ready(): Promise<void> {
+  say('ready');
+  await once(process.stdin, 'data');
+}
+
+const deskOver = (store: Store): Desk => ({
+  store,
+  clock: systemClock,
+  random: systemRandom,
+  wake: { touch: () => {}, watch: () => () => {} },
+  router: { notify: async () => ({ delivered: false }), discover: async () => [] },
+});
+
+const verbs: Record<string, () => Promise<void>> = {
+  /** Makes the store, perhaps beside others. */
+  open: async () => {
+    await ready();
+    const store = await openHere();
+    say(`seq ${store.read((tx) => tx.messages.lastEventSeq('shop'))}`);
+    store.close();
+  },
+  /** Opens, writes and closes, again and again. */
+  churn: async () => {
+    await ready();
+    for (let round = 0; round < Number(text); round += 1) {
+      const store = await openHere();
+      await store.write((tx) => tx.identity.link(`n${process.pid}-${round}`, 'old'));
+      store.read((tx) => tx.identity.chain('old'));
+      store.close();
+    }
+    say('done');
+  },
+  send: async () => {
+    const store = await openHere();
+    await ready();
+    const request = JSON.parse(text) as SendRequest;
+    const answer = await send(deskOver(store), request, { transport: 'cli', source_host: 'cli' });
+    say(isRefusal(answer) ? answer.code : answer.message_id);
+    store.close();
+  },
+  acknowledge: async () => {
+    const store = await openHere();
+    await ready();
+    const request = { project: 'shop', recipient: 'bob', messages: JSON.parse(text) as unknown[] };
+    const answer = await acknowledge(deskOver(store), request, { transport: 'cli', source_host: 'cli' });
+    say(isRefusal(answer) ? answer.code : String(answer.acknowledged));
+    store.close();
+  },
+  /** Stays inside a write transaction. */
+  hold: async () => {
+    const store = await openHere();
+    await store.write((tx) => {
+      tx.listener.append({ session_id: 's1', notification_id: 'n1', text: 'half', created_at: 'now' });
+      process.stdout.write('holding\n');
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 60_000);
+    });
+  },
+  /** Holds the lock `text` in the directory. */
+  lock: async () => {
+    const lock = locksIn(place).tryTake(text);
+    say(lock === undefined ? 'taken' : 'held');
+    if (lock !== undefined) await once(process.stdin, 'data');
+  },
+};
+
+const run = verbs[verb ?? ''];
+if (run === undefined) throw new Error(`no such verb: ${verb}`);
+run().then(
+  () => process.exit(0),
+  (error: unknown) => {
+    const { code, message } = describeError(error);
+    process.stderr.write(`${code}: ${message}\n`);
+    process.exit(1);
+  },
+);

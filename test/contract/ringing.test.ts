@@ -1,0 +1,328 @@
+// Who rings when: the router's hand-offs, the session's own notifier, and the one reservation that keeps them apart.
+// Bob's session s1 has the listener bell; its process takes hand-offs and runs a notifier.
+
+import { beforeEach, describe, expect, it } from 'vitest';
+import { listenerBell } from '../../src/hosts/claude-code/bell.ts';
+import { acknowledge } from '../../src/mailbox/acknowledge.ts';
+import { runNotifier } from '../../src/mailbox/notifier.ts';
+import { reconcile, ringForHandOff } from '../../src/mailbox/notify.ts';
+import { receipts } from '../../src/mailbox/receipts.ts';
+import type { Bell } from '../../src/ports/bell.ts';
+import type { Json } from '../../src/protocol/json.ts';
+import { dispatch } from '../../src/sessions/dispatch.ts';
+import type { HandOff, HostOutcome } from '../../src/sessions/switchboard.ts';
+import { locksIn } from '../../src/store/lock.ts';
+import { settle } from './clock.ts';
+import { atEnd, attach, letter, ok, openScene, post, posted, type Scene, sessionCaller } from './desk.ts';
+
+let desk: Scene;
+let bell: Bell;
+const ringing = { caller: sessionCaller('s1'), project: 'shop' };
+
+beforeEach(async () => {
+  desk = await openScene();
+  bell = listenerBell(desk);
+  desk.host = takeHandOff;
+  desk.onNotify = ({ project, delivery_id }) => dispatch(desk.board, project, delivery_id);
+});
+
+/** What the session's process does with a hand-off. */
+async function takeHandOff({ attempt_id, delivery_id, envelope }: HandOff): Promise<HostOutcome> {
+  const { notification_id } = envelope as { notification_id: string };
+  const outcome = await ringForHandOff(desk, ringing, bell, { attempt_id, delivery_id, notification_id });
+  if (outcome.outcome === 'accepted') return outcome;
+  return { outcome: 'timeout' };
+}
+
+function startNotifier(): void {
+  const faults: unknown[] = [];
+  const notifier = runNotifier(desk, locksIn(desk.directory), ringing, bell, (error) => faults.push(error));
+  atEnd(() => {
+    notifier.stop();
+    expect(faults).toEqual([]);
+  });
+}
+
+const startMs = Date.parse('2026-03-01T12:00:00.000Z');
+/** Seconds since the scene began at which the listener got a row. */
+const rungAt = () =>
+  desk
+    .rows('SELECT created_at FROM listener_row ORDER BY seq')
+    .map((row) => (Date.parse(String(row.created_at)) - startMs) / 1_000);
+const reservations = () =>
+  desk.rows('SELECT notification_id, state, step, rung_at_ms, expires_at_ms FROM reservation ORDER BY seq');
+const toSession = { target_kind: 'session', recipient: 's1' };
+const stateOf = (message_id: string, recipient = 'bob') =>
+  ok(receipts(desk, { project: 'shop', recipient, message_id })).delivery_state;
+const done = (...ids: string[]) => {
+  const messages = ids.map((msg_id) => ({ sender: 'local', msg_id }));
+  return acknowledge(desk, { project: 'shop', messages }, ringing.caller);
+};
+
+describe('one session', () => {
+  it('[INB-030] has one current reservation: ten letters to its principal in a second are one hand-off', async () => {
+    await attach(desk, 's1');
+    startNotifier();
+    for (let n = 0; n < 10; n += 1) {
+      await posted(desk);
+      await desk.clock.advance(100);
+    }
+    await desk.clock.advance(28_000);
+    expect(desk.handed).toHaveLength(1);
+    expect(desk.counts()).toMatchObject({ attempt: 1, host_accept: 1, reservation: 1, listener_row: 1 });
+    await desk.clock.advance(2_000);
+    expect(rungAt()).toEqual([0, 30]);
+    expect(desk.counts()).toMatchObject({ attempt: 1, reservation: 2 });
+    expect(desk.rows('SELECT count(*) AS n FROM reservation_cover GROUP BY notification_id')).toContainEqual({
+      n: 10,
+    });
+    await posted(desk, toSession);
+    expect(desk.handed).toHaveLength(2);
+    expect(desk.counts().reservation).toBe(2);
+  });
+
+  it('[SES-099] takes an exact-session hand-off beside a notice, on the reservation that is current', async () => {
+    await attach(desk, 's1');
+    startNotifier();
+    await posted(desk);
+    await desk.clock.advance(5_000);
+    const covered = await posted(desk);
+    expect(desk.rows('SELECT 1 FROM attempt WHERE delivery_id = ?', covered.delivery_id)).toEqual([]);
+    const before = reservations();
+    const exact = await posted(desk, toSession);
+    expect(exact.native_delivery?.receipt).toEqual({
+      notification_id: before[0]?.notification_id,
+      state: 'inbox_queued',
+    });
+    expect(reservations()).toEqual([
+      { ...before[0], rung_at_ms: startMs + 5_000, expires_at_ms: startMs + 35_000 },
+    ]);
+    expect(rungAt()).toEqual([0, 5]);
+    await desk.clock.advance(29_900);
+    expect(rungAt()).toEqual([0, 5]);
+    await desk.clock.advance(200);
+    expect(rungAt()).toEqual([0, 5, 35]);
+    expect(reservations()[1]).toMatchObject({ step: 1 });
+  });
+
+  it('[SES-099] that its notifier rang for a delivery accepts a late hand-off of it on that row', async () => {
+    startNotifier();
+    const late = letter(toSession);
+    await post(desk, late);
+    await desk.clock.advance(1_000);
+    expect(rungAt()).toEqual([0]);
+    await attach(desk, 's1');
+    expect((await posted(desk, late)).native_delivery).toBeDefined();
+    expect(desk.counts()).toMatchObject({ listener_row: 1, attempt: 1, host_accept: 1, reservation: 1 });
+  });
+
+  it('is rung by its notifier after 500 ms where the router was never told', async () => {
+    await attach(desk, 's1');
+    startNotifier();
+    desk.onNotify = () => ({ delivered: false, reason: 'dispatched' });
+    await posted(desk);
+    await desk.clock.advance(499);
+    expect(rungAt()).toEqual([]);
+    await desk.clock.advance(1);
+    expect(rungAt()).toEqual([0.5]);
+    expect(desk.counts()).toMatchObject({ attempt: 0, reservation: 1 });
+  });
+
+  it('is rung at once where no connection is live', async () => {
+    startNotifier();
+    await settle();
+    const { message_id } = await posted(desk);
+    await settle();
+    expect(rungAt()).toEqual([0]);
+    expect(stateOf(message_id)).toBe('inbox_queued');
+  });
+
+  it('is rung on the whole schedule by a notifier that nobody answers, and at once after a release', async () => {
+    startNotifier();
+    const { message_id } = await posted(desk);
+    await desk.clock.advance(1_100_000);
+    expect(rungAt()).toEqual([0, 30, 90, 210, 450, 750, 1_050]);
+    expect(new Set(reservations().map(({ notification_id }) => notification_id)).size).toBe(7);
+    ok(await done(message_id));
+    await desk.clock.advance(600_000);
+    expect(rungAt()).toHaveLength(7);
+    await posted(desk);
+    await desk.clock.advance(29_999);
+    expect(rungAt()).toHaveLength(8);
+    await desk.clock.advance(1);
+    expect(rungAt()).toHaveLength(9);
+  });
+
+  it('is not rung for progress or quiet mail, nor for what was taken in before it was due', async () => {
+    startNotifier();
+    await posted(desk, { status: 'update' });
+    await posted(desk, { quiet: true });
+    await desk.clock.advance(600_000);
+    expect(desk.counts()).toMatchObject({ reservation: 0, listener_row: 0 });
+    const { message_id } = await posted(desk, { status: 'needs_input' });
+    await settle();
+    expect(desk.rows('SELECT text FROM listener_row')[0]?.text).toContain('1 message waits and 2 progress');
+    ok(await done(message_id));
+    await desk.clock.advance(600_000);
+    expect(desk.counts()).toMatchObject({ reservation: 1, listener_row: 1 });
+  });
+
+  it('[INB-041] has later arrivals uncovered, and stored only, until a later hand-off', async () => {
+    await attach(desk, 's1');
+    startNotifier();
+    const first = await posted(desk);
+    await desk.clock.advance(10_000);
+    const second = await posted(desk);
+    expect([stateOf(first.message_id), stateOf(second.message_id)]).toEqual([
+      'inbox_queued',
+      'receiver_stored',
+    ]);
+    await desk.clock.advance(20_000);
+    expect(stateOf(second.message_id)).toBe('inbox_queued');
+    ok(await done(second.message_id));
+    expect(stateOf(second.message_id)).toBe('receiver_acknowledged');
+  });
+
+  it('shares one reservation and one notifier under all its ids', async () => {
+    await desk.store.write((tx) => tx.identity.link('s1b', 's1'));
+    startNotifier();
+    runNotifier(
+      desk,
+      locksIn(desk.directory),
+      { ...ringing, caller: sessionCaller('s1b') },
+      bell,
+      () => {},
+    ).stop();
+    await posted(desk, { intended_session: 's1b' });
+    await desk.clock.advance(10_000);
+    await posted(desk, { intended_session: 's1' });
+    await desk.clock.advance(10_000);
+    expect(rungAt()).toEqual([0]);
+    expect(desk.rows('SELECT DISTINCT session_root FROM reservation')).toEqual([{ session_root: 's1' }]);
+  });
+});
+
+describe('a reservation', () => {
+  it('[INB-050] is written before anything rings: a ring that is cut off is made good when it ends', async () => {
+    await attach(desk, 's1');
+    const dead: Bell = {
+      ...bell,
+      ring: async () => {
+        expect(reservations()).toMatchObject([{ state: 'preparing' }]);
+        throw new Error('killed here');
+      },
+    };
+    desk.onNotify = () => ({ delivered: false, reason: 'dispatched' });
+    await posted(desk);
+    await desk.clock.advance(500);
+    await expect(reconcile(desk, ringing, dead)).rejects.toThrow('killed here');
+    startNotifier();
+    await desk.clock.advance(29_999);
+    expect(rungAt()).toEqual([]);
+    await desk.clock.advance(1);
+    expect(rungAt()).toEqual([30.5]);
+    desk.onNotify = ({ project, delivery_id }) => dispatch(desk.board, project, delivery_id);
+    desk.host = () => {
+      expect(desk.rows(`SELECT state FROM attempt`)).toEqual([{ state: 'started' }]);
+      const [row] = desk.rows(
+        'SELECT count(*) AS n FROM reservation_cover v JOIN attempt a ON a.delivery_id = v.delivery_id',
+      );
+      expect(row).toEqual({ n: 1 });
+      return { outcome: 'timeout' };
+    };
+    await post(desk, toSession);
+    await desk.clock.advance(30_000);
+    expect(rungAt()).toEqual([30.5, 60.5]);
+  });
+
+  it('whose bell refused is told as failed, and rings again when it ends', async () => {
+    const refusing: Bell = { ...bell, ring: async () => ({ outcome: 'rejected', code: 'adapter_error' }) };
+    const { message_id } = await posted(desk);
+    await reconcile(desk, ringing, refusing);
+    expect(reservations()).toMatchObject([{ state: 'delivery_failed', step: 0 }]);
+    expect(stateOf(message_id)).toBe('delivery_failed');
+    startNotifier();
+    await desk.clock.advance(30_000);
+    expect(rungAt()).toEqual([30]);
+    expect(stateOf(message_id)).toBe('inbox_queued');
+  });
+});
+
+describe('the listener bell', () => {
+  const item = (handOff: HandOff) => ({
+    notification_id: (handOff.envelope as { notification_id: string }).notification_id,
+    text: 'text',
+    session_id: 's1',
+    attempt: { attempt_id: handOff.attempt_id, delivery_id: handOff.delivery_id },
+  });
+
+  it('[INB-051] accepts by a committed row; for an attempt that is over it writes nothing and gives no answer', async () => {
+    await attach(desk, 's1');
+    const first = await posted(desk, toSession);
+    expect(first.native_delivery?.receipt).toEqual({
+      notification_id: reservations()[0]?.notification_id,
+      state: 'inbox_queued',
+    });
+    expect(reservations()).toMatchObject([{ state: 'inbox_queued' }]);
+    expect(rungAt()).toEqual([0]);
+    let stalled: HandOff | undefined;
+    desk.host = (handOff) => {
+      stalled = handOff;
+      return { outcome: 'timeout' };
+    };
+    await desk.clock.advance(31_000);
+    await attach(desk, 's1');
+    const failed = await post(desk, toSession);
+    expect(failed).toMatchObject({ details: { reason: 'host_outcome_timeout' } });
+    expect(await bell.ring(item(stalled as HandOff))).toEqual({ outcome: 'unknown' });
+    expect(rungAt()).toEqual([0]);
+    startNotifier();
+    await desk.clock.advance(30_000);
+    expect(rungAt()).toEqual([0, 61]);
+    const covers = desk.rows(
+      'SELECT rung FROM reservation_cover v JOIN reservation n USING (notification_id) WHERE n.step = 2',
+    );
+    expect(covers).toEqual([{ rung: 1 }, { rung: 1 }]);
+  });
+
+  it.each(['replaced', 'expired'])('[INB-051] writes nothing for a connection that was %s', async (how) => {
+    await attach(desk, 's1');
+    let outcome: unknown;
+    desk.host = async (handOff) => {
+      if (how === 'replaced') await attach(desk, 's1');
+      else await desk.clock.advance(60_000);
+      outcome = await bell.ring(item(handOff));
+      return { outcome: 'timeout' };
+    };
+    await post(desk, toSession);
+    expect(outcome).toEqual({ outcome: 'unknown' });
+    expect(desk.counts().listener_row).toBe(0);
+  });
+
+  it('[INB-051] writes for the notifier only while its own reservation is current and preparing', async () => {
+    await posted(desk);
+    const late: { ring?: Parameters<Bell['ring']>[0] } = {};
+    const slow: Bell = {
+      ...bell,
+      ring: async (ring) => {
+        late.ring = ring;
+        return { outcome: 'unknown' };
+      },
+    };
+    await reconcile(desk, ringing, slow);
+    const ring = late.ring as Parameters<Bell['ring']>[0];
+    await desk.clock.advance(30_000);
+    expect(await bell.ring(ring)).toEqual({ outcome: 'unknown' });
+    expect(desk.counts().listener_row).toBe(0);
+    await reconcile(desk, ringing, slow);
+    expect(await bell.ring(late.ring as typeof ring)).toMatchObject({ outcome: 'accepted' });
+    expect(await bell.ring(late.ring as typeof ring)).toEqual({ outcome: 'unknown' });
+    expect(await bell.ring(ring)).toEqual({ outcome: 'unknown' });
+    expect(desk.counts().listener_row).toBe(1);
+    expect(bell.describe()).toEqual({
+      bell: 'listener',
+      adapterKind: 'claude-listener',
+      hostKind: 'claude',
+    } satisfies Json);
+  });
+});

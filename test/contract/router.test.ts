@@ -1,0 +1,175 @@
+// What each frame may do, without a socket: the router's handlers over the real use cases.
+
+import type { Socket } from 'node:net';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { isRefusal } from '../../src/protocol/errors.ts';
+import { Connections, type Peer } from '../../src/router/connections.ts';
+import { type Handlers, handlersOf } from '../../src/router/handlers.ts';
+import { settle } from './clock.ts';
+import { openScene, posted, refused, registration, type Scene } from './desk.ts';
+
+let desk: Scene;
+let connections: Connections;
+let handlers: Handlers;
+beforeEach(async () => {
+  desk = await openScene();
+  connections = new Connections(desk.clock, 10_000);
+  const board = {
+    ...desk.board,
+    hand: connections.hand.bind(connections),
+    pending: connections.pending.bind(connections),
+  };
+  const log = { info: () => {}, warn: () => {} };
+  const end = { describe: () => ({}), stop: () => {} };
+  handlers = handlersOf({ board, connections, token: 'token', log, ...end });
+});
+
+/** A process on the socket, and the frames it was sent. */
+function process(): { peer: Peer; frames: Record<string, unknown>[] } {
+  const frames: Record<string, unknown>[] = [];
+  const write = (line: string): boolean => frames.push(JSON.parse(line) as Record<string, unknown>) > 0;
+  const socket = { destroyed: false, write } as unknown as Socket;
+  return { peer: { socket, connection: undefined, frames: { count: 0, sinceMs: 0 } }, frames };
+}
+
+const credentials = { auth_token: 'token', postbell_version: '0.1.0' };
+
+interface Key {
+  connection_id: string;
+  generation: number;
+  lease_ms: number;
+}
+
+async function register(peer: Peer, session_id: string, over = {}): Promise<Key> {
+  const result = await handlers.register(peer, { ...credentials, ...registration(session_id), ...over });
+  if (isRefusal(result)) throw new Error(result.message);
+  const { connection_id, generation, lease_ms } = result as Key;
+  return { connection_id, generation, lease_ms };
+}
+
+const where = { project: 'shop', session_id: 's1' };
+
+describe('the router', () => {
+  it('[SES-095] has one operation for a delivery in flight: a second notify joins it', async () => {
+    const { peer, frames } = process();
+    const key = await register(peer, 's1');
+    const { delivery_id } = await posted(desk);
+    const asked = { auth_token: 'token', project: 'shop', delivery_id, wait: true };
+    const first = handlers.notify(process().peer, asked);
+    const second = handlers.notify(process().peer, asked);
+    await settle();
+    expect(frames).toHaveLength(1);
+    const { attempt_id } = frames[0] as { attempt_id: string };
+    const outcome = { attempt_id, delivery_id, ...keyOf(key), content: 'notice', receipt: {} } as const;
+    expect(await handlers.host_accept(peer, outcome)).toEqual({ correlated: true });
+    expect(await handlers.host_accept(peer, outcome)).toEqual({ correlated: false });
+    expect(await first).toMatchObject({ delivered: true });
+    expect(await second).toEqual(await first);
+    expect(desk.counts()).toMatchObject({ attempt: 1, host_accept: 1 });
+  });
+
+  it('waits 10 s for a host, then records that, and tells the sender', async () => {
+    const { peer, frames } = process();
+    await register(peer, 's1');
+    const { delivery_id } = await posted(desk);
+    const told = handlers.notify(process().peer, {
+      auth_token: 'token',
+      project: 'shop',
+      delivery_id,
+      wait: true,
+    });
+    await desk.clock.advance(9_999);
+    expect(desk.rows('SELECT state FROM attempt')).toEqual([{ state: 'started' }]);
+    await desk.clock.advance(1);
+    expect(await told).toEqual({ delivered: false, reason: 'host_outcome_timeout' });
+    expect(desk.rows('SELECT state, failure_code FROM attempt')).toEqual([
+      { state: 'adapter_failed', failure_code: 'host_outcome_timeout' },
+    ]);
+    expect(frames.map(({ type }) => type)).toEqual(['deliver']);
+  });
+
+  it('[SES-042] tells a replaced connection so, and sends it nothing more', async () => {
+    const old = process();
+    const key = await register(old.peer, 's1');
+    const newer = process();
+    await register(newer.peer, 's1');
+    expect(old.frames).toMatchObject([{ type: 'session_superseded', ...keyOf(key) }]);
+    const { delivery_id } = await posted(desk);
+    void handlers.notify(process().peer, { auth_token: 'token', project: 'shop', delivery_id });
+    await settle();
+    expect(old.frames).toHaveLength(1);
+    expect(newer.frames).toMatchObject([{ type: 'deliver', delivery_id, generation: 2 }]);
+    expect(refused(await handlers.heartbeat(old.peer, { ...where, ...keyOf(key) })).code).toBe(
+      'stale_generation',
+    );
+    await desk.clock.advance(10_000);
+  });
+
+  it('takes a receipt of 16,384 bytes as JSON, and no larger one', async () => {
+    const { peer, frames } = process();
+    const key = await register(peer, 's1');
+    const { delivery_id } = await posted(desk);
+    const told = handlers.notify(process().peer, {
+      auth_token: 'token',
+      project: 'shop',
+      delivery_id,
+      wait: true,
+    });
+    await settle();
+    const { attempt_id } = frames[0] as { attempt_id: string };
+    const accept = (bytes: number) => {
+      const receipt = 'x'.repeat(bytes - 2);
+      return handlers.host_accept(peer, {
+        attempt_id,
+        delivery_id,
+        ...keyOf(key),
+        content: 'notice',
+        receipt,
+      });
+    };
+    expect(refused(await accept(16_385)).code).toBe('invalid_adapter_receipt');
+    expect(await accept(16_384)).toEqual({ correlated: true });
+    expect(await told).toMatchObject({ delivered: true });
+  });
+
+  it('renews a lease for as long as the host asked for', async () => {
+    const { peer } = process();
+    const key = await register(peer, 's1', { lease_ms: 300_000 });
+    await desk.clock.advance(150_000);
+    expect(await handlers.heartbeat(peer, { ...where, ...keyOf(key) })).toEqual({
+      generation: 1,
+      lease_ms: 300_000,
+    });
+    await desk.clock.advance(299_000);
+    expect(await handlers.discover(peer, { auth_token: 'token', project: 'shop' })).toMatchObject({
+      cards: [{ session_id: 's1' }],
+    });
+  });
+
+  it('takes no request with a wrong token, and no outcome from another connection', async () => {
+    const { peer } = process();
+    const key = await register(peer, 's1');
+    const other = process().peer;
+    const auth_token = 'other';
+    for (const asked of [
+      handlers.register(other, { ...credentials, ...registration('s2'), auth_token }),
+      handlers.discover(other, { auth_token, project: 'shop' }),
+      handlers.notify(other, { auth_token, project: 'shop', delivery_id: 'd' }),
+      handlers.status(other, { auth_token }),
+      handlers.stop(other, { auth_token }),
+    ])
+      expect(refused(await asked).code).toBe('authentication_failed');
+    const outcome = { attempt_id: 'a', delivery_id: 'd', ...keyOf(key) };
+    for (const asked of [
+      handlers.heartbeat(other, { ...where, ...keyOf(key) }),
+      handlers.disconnect(other, { ...where, ...keyOf(key) }),
+      handlers.host_accept(other, { ...outcome, content: 'notice', receipt: null }),
+      handlers.host_reject(other, { ...outcome, failure_code: 'x' }),
+      handlers.heartbeat(peer, { ...where, ...keyOf(key), generation: 2 }),
+    ])
+      expect(refused(await asked).code).toBe('stale_generation');
+    expect(desk.counts()).toMatchObject({ connection: 1 });
+  });
+
+  const keyOf = ({ connection_id, generation }: Key) => ({ connection_id, generation });
+});

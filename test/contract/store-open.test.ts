@@ -1,0 +1,178 @@
+// Opening the store: durable on every connection, private, and only what it is.
+
+import { chmodSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import BetterSqlite3 from 'better-sqlite3';
+import { describe, expect, it } from 'vitest';
+import { ack } from '../../src/mailbox/ack.ts';
+import { acknowledge } from '../../src/mailbox/acknowledge.ts';
+import { intake } from '../../src/mailbox/intake.ts';
+import { poll } from '../../src/mailbox/poll.ts';
+import { send } from '../../src/mailbox/send.ts';
+import { systemClock } from '../../src/platform/clock.ts';
+import { Fault } from '../../src/protocol/errors.ts';
+import { sendFields } from '../../src/protocol/requests.ts';
+import { Database } from '../../src/store/database.ts';
+import { openStore, storeOver } from '../../src/store/open.ts';
+import { seededRandom } from './clock.ts';
+import {
+  alice,
+  atEnd,
+  attach,
+  difference,
+  letter,
+  openScene,
+  posted,
+  read,
+  temporaryDirectory,
+} from './desk.ts';
+
+const open = (file: string) => openStore({ path: file, clock: systemClock, random: seededRandom(1) });
+const codeOf = (file: string): Promise<string> =>
+  open(file).then(
+    (store) => {
+      store.close();
+      return 'opened';
+    },
+    (error: unknown) => (error instanceof Fault ? error.code : String(error)),
+  );
+
+describe('the store', () => {
+  it('is durable (synchronous=FULL, WAL, foreign keys) on every connection, not only the first', async () => {
+    const opened: Record<string, unknown>[] = [];
+    const pragmas = ['synchronous', 'journal_mode', 'foreign_keys'];
+    const close = Database.prototype.close;
+    Database.prototype.close = function (this: Database) {
+      opened.push(Object.fromEntries(pragmas.map((name) => [name, this.pragma(name)])));
+      close.call(this);
+    };
+    try {
+      const file = path.join(temporaryDirectory(), 'postbell.db');
+      const stores = [await open(file), await open(file), await open(file)];
+      for (const store of stores) store.close();
+      (await open(file)).close();
+    } finally {
+      Database.prototype.close = close;
+    }
+    expect(opened).toEqual(Array(4).fill({ synchronous: 2, journal_mode: 'wal', foreign_keys: 1 }));
+  });
+
+  it('and its WAL are readable by the owner alone, whatever the umask', async () => {
+    const umask = process.umask(0);
+    atEnd(() => process.umask(umask));
+    const file = path.join(temporaryDirectory(), 'postbell.db');
+    const store = await open(file);
+    await store.write((tx) => tx.identity.link('b', 'a'));
+    for (const name of [file, `${file}-wal`, `${file}-shm`]) expect(statSync(name).mode & 0o777).toBe(0o600);
+    store.close();
+    chmodSync(file, 0o640);
+    expect(await codeOf(file)).toBe('opened');
+    expect(statSync(file).mode & 0o777).toBe(0o640);
+  });
+
+  it('is refused where something else than a regular file lies', async () => {
+    const directory = temporaryDirectory();
+    const target = path.join(directory, 'target.db');
+    (await open(target)).close();
+    const at = (name: string) => path.join(directory, name);
+    symlinkSync(target, at('link.db'));
+    symlinkSync(at('nowhere'), at('dangling.db'));
+    mkdirSync(at('folder.db'));
+    for (const name of ['link.db', 'dangling.db', 'folder.db'])
+      expect(await codeOf(at(name))).toBe('insecure_path');
+    expect(await codeOf(path.join(directory, 'missing', 'postbell.db'))).toBe('store_unwritable');
+  });
+
+  it('is left as it is where it is no store, or one of a newer release', async () => {
+    const directory = temporaryDirectory();
+    const garbage = path.join(directory, 'garbage.db');
+    writeFileSync(garbage, 'not a database, but long enough to have a header'.repeat(40));
+    const before = readFileSync(garbage);
+    expect(await codeOf(garbage)).toBe('store_unreadable');
+    expect(readFileSync(garbage).equals(before)).toBe(true);
+    const newer = path.join(directory, 'newer.db');
+    (await open(newer)).close();
+    const driver = new BetterSqlite3(newer);
+    driver.pragma('user_version = 99');
+    driver.pragma('wal_checkpoint(TRUNCATE)');
+    driver.close();
+    const kept = readFileSync(newer);
+    expect(await codeOf(newer)).toBe('store_unreadable');
+    expect(readFileSync(newer).equals(kept)).toBe(true);
+  });
+
+  it('keeps nothing of a migration that failed', async () => {
+    const file = path.join(temporaryDirectory(), 'postbell.db');
+    const driver = new BetterSqlite3(file);
+    driver.exec('CREATE TABLE launcher (x)');
+    driver.close();
+    expect(await codeOf(file)).toBe('store_unreadable');
+    const after = new BetterSqlite3(file, { readonly: true });
+    expect(after.prepare('SELECT name FROM sqlite_schema').all()).toEqual([{ name: 'launcher' }]);
+    after.close();
+  });
+
+  it('is opened again with all that was in it, and sees what others commit', async () => {
+    const desk = await openScene();
+    await posted(desk);
+    const other = await desk.secondStore();
+    expect(other.changed()).toBe(true);
+    expect(other.changed()).toBe(false);
+    await posted(desk);
+    expect(other.changed()).toBe(true);
+    expect(other.read((tx) => tx.messages.lastEventSeq('shop'))).toBe(2);
+    expect(desk.rows('PRAGMA user_version')).toEqual([{ user_version: 1 }]);
+  });
+});
+
+/** Fails the `nth` statement that writes. */
+class FailingDatabase extends Database {
+  left = Number.POSITIVE_INFINITY;
+
+  override run(...call: Parameters<Database['run']>): number {
+    const writes = /^\s*(INSERT|UPDATE|DELETE)/i.test(call[0]);
+    if (writes) this.left -= 1;
+    if (writes && this.left === 0)
+      throw Object.assign(new Error('disk I/O error'), { code: 'SQLITE_IOERR_WRITE' });
+    return super.run(...call);
+  }
+}
+
+describe('an action that fails at any of its statements', () => {
+  it('[MSG-005] leaves no row of any kind', async () => {
+    const desk = await openScene();
+    await attach(desk, 's1');
+    const { message_id } = await posted(desk);
+    const one = { project: 'shop', recipient: 'bob', message_id, idempotency_key: 'k' };
+    const messages = [{ sender: 'local', msg_id: message_id }];
+    const scope = { project: 'shop', recipient: 'bob' };
+    const database = new FailingDatabase(new BetterSqlite3(desk.path));
+    atEnd(() => database.close());
+    const failing = { ...desk, store: storeOver(database, { ...desk, path: desk.path }) };
+    const actions: Record<string, [number, () => Promise<unknown>]> = {
+      send: [4, () => send(failing, read(sendFields, letter()), alice)],
+      poll: [1, () => poll(failing, scope)],
+      ack: [1, () => ack(failing, one, alice)],
+      intake: [2, () => intake(failing, { ...one, state: 'fetched' }, alice)],
+      acknowledge: [3, () => acknowledge(failing, { ...scope, messages }, alice)],
+    };
+    for (const [name, [statements, action]] of Object.entries(actions)) {
+      const before = desk.counts();
+      const open = desk.rows('SELECT open FROM delivery');
+      for (let nth = 1; nth <= statements; nth += 1) {
+        database.left = nth;
+        const fault = await action().catch((error: unknown) => error);
+        expect(`${name} ${(fault as Fault).code}`).toBe(`${name} store_unwritable`);
+        expect(`${name} ${(fault as Fault).code}`).toBe(`${name} store_unwritable`);
+        expect(database.left).toBe(0);
+        expect(difference(before, desk.counts())).toEqual({});
+        expect(desk.rows('SELECT open FROM delivery')).toEqual(open);
+      }
+    }
+    for (const [statements, action] of Object.values(actions)) {
+      database.left = statements + 1;
+      await action();
+    }
+    expect(desk.counts()).toMatchObject({ message: 2, cursor: 1, receipt: 2 });
+  });
+});

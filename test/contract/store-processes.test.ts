@@ -1,0 +1,143 @@
+// The store between real processes: making it, holding it, dying with it.
+
+import path from 'node:path';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { nextBatch } from '../../src/mailbox/listen.ts';
+import { systemClock } from '../../src/platform/clock.ts';
+import { Fault } from '../../src/protocol/errors.ts';
+import { locksIn } from '../../src/store/lock.ts';
+import { openStore } from '../../src/store/open.ts';
+import { seededRandom } from './clock.ts';
+import { atEnd, difference, letter, openScene, post, posted, refused, temporaryDirectory } from './desk.ts';
+import { bundleChild, start, together } from './process.ts';
+
+let entry = '';
+beforeAll(async () => {
+  entry = await bundleChild();
+});
+
+describe('several processes', () => {
+  it('make one store at the same moment', async () => {
+    for (let round = 0; round < 3; round += 1) {
+      const file = path.join(temporaryDirectory(), 'postbell.db');
+      expect(await together(entry, 4, 'open', file)).toEqual(Array(4).fill('seq 0'));
+    }
+  });
+
+  it('come and go, each the last one now and then', async () => {
+    const file = path.join(temporaryDirectory(), 'postbell.db');
+    expect(await together(entry, 4, 'churn', file, '40')).toEqual(Array(4).fill('done'));
+    const store = await openStore({ path: file, clock: systemClock, random: seededRandom(1) });
+    atEnd(() => store.close());
+    expect(store.read((tx) => tx.identity.chain('old'))).toHaveLength(161);
+  });
+});
+
+describe('a process that holds something', () => {
+  it('makes a writer wait for the lock, then fail as busy; a reader reads on', async () => {
+    const desk = await openScene();
+    await posted(desk);
+    const holder = start(entry, 'hold', desk.path);
+    expect(await holder.line()).toBe('holding');
+    const random = seededRandom(2);
+    const hasty = await openStore({ path: desk.path, clock: systemClock, random, lockWaitMs: 60 });
+    atEnd(() => hasty.close());
+    const fault = await hasty.write(() => 1).catch((error: unknown) => error);
+    expect(fault).toBeInstanceOf(Fault);
+    expect((fault as Fault).code).toBe('store_busy');
+    expect(hasty.read((tx) => tx.messages.lastEventSeq('shop'))).toBe(1);
+    let written = false;
+    const waiting = desk.store.write(() => 1).then(() => (written = true));
+    await desk.clock.advance(300);
+    expect(written).toBe(false);
+    const late = desk.store.write(() => 1).catch((error: Fault) => error.code);
+    await desk.clock.advance(100);
+    holder.process.kill('SIGKILL');
+    await holder.ended;
+    await desk.clock.advance(100);
+    await waiting;
+    expect(written).toBe(true);
+    expect(await late).toBe(1);
+  });
+
+  it('fails a writer after exactly the 5 s', async () => {
+    const desk = await openScene();
+    const holder = start(entry, 'hold', desk.path);
+    await holder.line();
+    let code = '';
+    const waiting = desk.store.write(() => 1).catch((error: Fault) => (code = error.code));
+    await desk.clock.advance(4_999);
+    expect(code).toBe('');
+    await desk.clock.advance(26);
+    await waiting;
+    expect(code).toBe('store_busy');
+  });
+
+  it('[INB-125] and is killed inside a transaction leaves nothing of it to a listener', async () => {
+    const desk = await openScene();
+    const holder = start(entry, 'hold', desk.path);
+    await holder.line();
+    expect(nextBatch(desk, 's1')).toBeUndefined();
+    holder.process.kill('SIGKILL');
+    await holder.ended;
+    expect(nextBatch(desk, 's1')).toBeUndefined();
+    await desk.store.write((tx) =>
+      tx.listener.append({ session_id: 's1', notification_id: 'n2', text: 'whole', created_at: 'now' }),
+    );
+    expect(nextBatch(desk, 's1')?.position).toBe(1);
+  });
+
+  it('frees its lock by any death, at once and without a clean-up', async () => {
+    const directory = temporaryDirectory();
+    const locks = locksIn(directory);
+    for (const name of ['notifier-s1', '../x', '\u{1f426}'.repeat(128)]) {
+      const holder = start(entry, 'lock', directory, name);
+      expect(await holder.line()).toBe('held');
+      expect(locks.tryTake(name)).toBeUndefined();
+      expect(locks.tryTake(`${name}-other`)).toBeDefined();
+      holder.process.kill('SIGKILL');
+      await holder.ended;
+      const mine = locks.tryTake(name);
+      expect(mine).toBeDefined();
+      expect(locks.tryTake(name)).toBeUndefined();
+      mine?.release();
+      const again = locks.tryTake(name);
+      expect(again).toBeDefined();
+      again?.release();
+    }
+  });
+});
+
+describe('two processes with one key', () => {
+  it('[MSG-020] store one message; a repeat inserts nothing, other content is a conflict', async () => {
+    const desk = await openScene();
+    const request = letter({ idempotency_key: 'once' });
+    const before = desk.counts();
+    const ids = await together(entry, 2, 'send', desk.path, JSON.stringify(request));
+    expect(new Set(ids).size).toBe(1);
+    const one = { message: 1, delivery: 1, event: 1, idempotency: 1 };
+    expect(difference(before, desk.counts())).toEqual(one);
+    const again = await posted(desk, request);
+    const [row] = desk.rows(
+      'SELECT m.message_id, d.delivery_id, e.event_id FROM message m, delivery d, event e',
+    );
+    expect(again).toMatchObject(row as object);
+    expect(again.message_id).toBe(ids[0]);
+    expect(refused(await post(desk, { ...request, payload: 'other' })).code).toBe('idempotency_conflict');
+    expect(difference(before, desk.counts())).toEqual(one);
+    for (const scope of [{ project: 'other' }, { sender: 'carol' }, { idempotency_key: 'twice' }])
+      expect((await posted(desk, { ...request, ...scope })).message_id).not.toBe(ids[0]);
+  });
+
+  it('[INB-078] that acknowledge one receipt count it once', async () => {
+    const desk = await openScene();
+    const { message_id } = await posted(desk);
+    const receipt = JSON.stringify([{ sender: 'local', msg_id: message_id }]);
+    const counts = await together(entry, 2, 'acknowledge', desk.path, receipt);
+    expect(counts.map(Number).reduce((a, b) => a + b)).toBe(1);
+    expect(desk.rows('SELECT receipt_kind FROM receipt ORDER BY seq')).toEqual([
+      { receipt_kind: 'intake' },
+      { receipt_kind: 'ack' },
+    ]);
+  });
+});
