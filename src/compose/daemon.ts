@@ -5,7 +5,7 @@ import { createPrivateOnce, readPrivateFile } from '../platform/files.ts';
 import { checkSocketPath } from '../platform/paths.ts';
 import type { Lock } from '../ports/lock.ts';
 import type { Log } from '../ports/log.ts';
-import { Fault } from '../protocol/errors.ts';
+import { describeError, Fault } from '../protocol/errors.ts';
 import { hex, makeId } from '../protocol/id.ts';
 import { limits } from '../protocol/limits.ts';
 import { clearSocketPath, routerAnswers } from '../router/lifecycle.ts';
@@ -36,10 +36,10 @@ export async function startRouter(ground: Ground, log: Log, stop: () => void): P
       stop,
     });
     const removeSocket = await listenAt(server, places.routerSocket);
-    const stopRepeating = repeatLostTouches(ground);
+    const stopTicking = tick(ground, server, log);
     return {
       close: async () => {
-        stopRepeating();
+        stopTicking();
         await server.close();
         removeSocket();
         lock.release();
@@ -86,17 +86,25 @@ function token({ places, random }: Ground): string {
   return (readPrivateFile(places.routerToken) as string).trim();
 }
 
-/** A writer that died between its commit and its touch: whoever waits without a tick of its own hears of it here. */
-function repeatLostTouches({ store, clock, wake }: Ground): () => void {
+/**
+ * Every two seconds: leases that ran out; and a writer that died between its commit and its touch, of which whoever
+ * waits without a tick of its own hears from here.
+ */
+function tick({ store, clock, wake }: Ground, server: RouterServer, log: Log): () => void {
   let touched = true;
-  const unwatch = wake.watch(() => (touched = true));
+  const unwatch = wake.watch(() => {
+    touched = true;
+  });
   let cancel = (): void => {};
-  const tick = (): void => {
-    cancel = clock.after(limits.wakeTickMs, tick);
+  const look = (): void => {
+    cancel = clock.after(limits.wakeTickMs, look);
+    server
+      .expireLeases()
+      .catch((error: unknown) => log.warn('lease check failed', { code: describeError(error).code }));
     if (store.changed() && !touched) wake.touch();
     touched = false;
   };
-  tick();
+  look();
   return () => {
     cancel();
     unwatch();

@@ -18,6 +18,9 @@ import { routerStarter } from './launch.ts';
 import { type Local, openLocal } from './local.ts';
 import { boundProject } from './project.ts';
 
+/** Renewed at half of it: one heartbeat a minute. A process that dies is noticed by its socket, at once. */
+const leaseMs = 120_000;
+
 interface Session {
   /** The id it was started under. */
   id: string;
@@ -111,6 +114,7 @@ function reachable(
     adapter_kind: bell === undefined ? 'poll' : bell.describe().adapterKind,
     bell: bell === undefined ? 'none' : bell.describe().bell,
     host_kind: session.host,
+    lease_ms: leaseMs,
   };
   const attachment = new Attachment({
     address: local.address,

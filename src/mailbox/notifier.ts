@@ -9,7 +9,7 @@ import { type Ringing, reconcile } from './notify.ts';
 /** How often a process asks for a lock that another holds: its holder's death is noticed within a second. */
 const lockRetryMs = 900;
 /** A look without cause, in case a touch and the router that repeats it were both lost. */
-const idleLookMs = 30_000;
+const idleLookMs = 60_000;
 
 export interface Notifier {
   stop(): void;

@@ -46,13 +46,17 @@ export function readName(field: string, value: string): Result<string> {
   return name;
 }
 
-/** Whether a host's session id may be used as one: 1 to 128 characters without control characters. */
+/**
+ * Whether a host's session id may be used as one: 1 to 128 characters without control characters, and written as a
+ * recipient is stored (NFC, trimmed), so that mail addressed to it finds it.
+ */
 export function isSessionId(value: string): boolean {
   const length = characters(value);
   return (
     length >= 1 &&
     length <= limits.sessionIdCharactersMax &&
     isWellFormed(value) &&
+    value.normalize('NFC').trim() === value &&
     !controlCharacter.test(value)
   );
 }

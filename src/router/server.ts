@@ -1,4 +1,4 @@
-// The router's socket: lines in, answers out, and a look at the leases every second.
+// The router's socket: lines in, answers out.
 
 import { createServer, type Server, type Socket } from 'node:net';
 import type { Log } from '../ports/log.ts';
@@ -11,7 +11,6 @@ import { Connections, type Peer, writeTo } from './connections.ts';
 import { type Desk, dropPeer, type Handlers, handlersOf } from './handlers.ts';
 import { lineReader } from './lines.ts';
 
-const leaseCheckMs = 1_000;
 const counted = new Set<RequestFrame['type']>(['register', 'heartbeat', 'discover']);
 
 export interface RouterOptions {
@@ -26,6 +25,8 @@ export interface RouterOptions {
 export interface RouterServer {
   /** Closes what an earlier router left open, then takes connections at `socketPath`. */
   listen(socketPath: string): Promise<void>;
+  /** Ends the connections whose lease has run out. */
+  expireLeases(): Promise<void>;
   /** Ends every registration with `router_restart`. */
   close(): Promise<void>;
 }
@@ -42,24 +43,15 @@ export function routerServer({ ports, token, log, pid, stop }: RouterOptions): R
   const desk: Desk = { board, connections, token, log, stop, describe };
   const sockets = new Set<Socket>();
   const server = createServer(acceptor(desk, sockets));
-  let cancelLeaseCheck = (): void => {};
-  const checkLeases = (): void => {
-    cancelLeaseCheck = ports.clock.after(leaseCheckMs, checkLeases);
-    expireLeases(ports).then(
-      (ids) => {
-        for (const id of ids) connections.remove(id);
-      },
-      (error: unknown) => log.warn('lease check failed', { code: describeError(error).code }),
-    );
-  };
   return {
     listen: async (socketPath) => {
       await closeLeftOpen(ports);
       await listening(server, socketPath);
-      checkLeases();
+    },
+    expireLeases: async () => {
+      for (const id of await expireLeases(ports)) connections.remove(id);
     },
     close: async () => {
-      cancelLeaseCheck();
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       await Promise.all(connections.all().map((peer) => dropPeer(desk, peer, 'router_restart')));
       for (const socket of sockets) socket.destroy();

@@ -109,7 +109,8 @@ describe('postbell mcp', () => {
 
     const byTool = await alice.call('message', { action: 'receipts', ...scope });
     const byCommand = await factsOf(home.env, home.project, { project, ...scope });
-    expect(byTool.data.receipts).toEqual(byCommand.receipts);
+    const lasting = (receipts: unknown) => JSON.stringify(receipts).replace(/"observed_at":"[^"]+"/g, '');
+    expect(lasting(byTool.data.receipts)).toEqual(lasting(byCommand.receipts));
     expect(byCommand.state).toBe('receiver_acknowledged');
   });
 
