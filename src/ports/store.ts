@@ -75,7 +75,6 @@ export interface Messages {
     position: number,
     count: number,
   ): { seq: number; event: MailEvent }[];
-  lastEventSeq(project: string): number;
   cursorPosition(project: string, recipient: string, token: string): number | undefined;
   /** The token of a position: the same one each time. */
   cursorToken(project: string, recipient: string, position: number, newToken: string): string;
@@ -147,8 +146,6 @@ export interface ConnectionSummary {
 export interface Sessions {
   /** The newest registration record among `ids`, live or not. */
   registered(project: string, ids: readonly string[]): SessionRow | undefined;
-  /** Whether anybody registered one of `ids`, in any project. */
-  registeredAnywhere(ids: readonly string[]): boolean;
   ofPrincipal(project: string, principal: string): SessionRow[];
   /** The live connection of any of `ids` with the highest generation. */
   live(project: string, ids: readonly string[], nowMs: number): ConnectionRow | undefined;
@@ -160,7 +157,6 @@ export interface Sessions {
   /** The last connection of the newest registration among `ids`. */
   last(project: string, ids: readonly string[]): ConnectionRow | undefined;
   cards(project: string, nowMs: number, count: number): Card[];
-  countLive(nowMs: number): number;
   /** Writes session, connection and presence; on the first one also the principal with its checkpoint. */
   connect(row: {
     registration: Registration;

@@ -6,7 +6,7 @@ import { isObject, type Json } from './json.ts';
 import { limits } from './limits.ts';
 import { adapterKinds, bells, hostKinds } from './session.ts';
 
-export const wireVersion = 1;
+const wireVersion = 1;
 
 type Check<T> = (value: unknown) => value is T;
 

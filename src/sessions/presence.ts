@@ -5,7 +5,7 @@ import type { Message } from '../protocol/message.ts';
 import { bestPresence, type Presence } from '../protocol/session.ts';
 
 /** The state of one session under all its ids. */
-export function presenceOfSession(tx: Tx, project: string, sessionId: string, nowMs: number): Presence {
+function presenceOfSession(tx: Tx, project: string, sessionId: string, nowMs: number): Presence {
   const ids = tx.identity.chain(sessionId);
   const live = tx.sessions.live(project, ids, nowMs);
   if (live !== undefined) return live.bell === 'none' ? 'deaf' : 'live';

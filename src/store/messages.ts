@@ -72,8 +72,6 @@ export function messages(database: Database): Messages {
           count,
         )
         .map(({ seq, ...event }) => ({ seq: seq as number, event: event as unknown as MailEvent })),
-    lastEventSeq: (project) =>
-      (database.get('SELECT max(seq) AS seq FROM event WHERE project = ?', project)?.seq ?? 0) as number,
     cursorPosition: (project, recipient, token) =>
       database.get(
         'SELECT position FROM cursor WHERE token = ? AND project = ? AND recipient = ?',

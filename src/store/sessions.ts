@@ -33,9 +33,6 @@ function reading(database: Database): Omit<Sessions, keyof Writing> {
         project,
         JSON.stringify(ids),
       ) as SessionRow | undefined,
-    registeredAnywhere: (ids) =>
-      database.get(`SELECT 1 AS found FROM session s WHERE ${ofIds('s')} LIMIT 1`, JSON.stringify(ids)) !==
-      undefined,
     ofPrincipal: (project, principal) =>
       database.all(
         `SELECT ${sessionColumns} FROM session s WHERE s.project = ? AND s.principal_id = ?`,
@@ -72,8 +69,6 @@ function reading(database: Database): Omit<Sessions, keyof Writing> {
         JSON.stringify(ids),
       ),
     cards: (project, nowMs, count) => cards(database, project, nowMs, count),
-    countLive: (nowMs) =>
-      database.get(`SELECT count(*) AS live FROM connection c WHERE ${isLive}`, nowMs)?.live as number,
     checkpoint: (project, principal) =>
       database.get(
         'SELECT activation_checkpoint FROM principal WHERE project = ? AND principal_id = ?',

@@ -36,7 +36,7 @@ const verbs: Record<string, () => Promise<void>> = {
   open: async () => {
     await ready();
     const store = await openHere();
-    say(`seq ${store.read((tx) => tx.messages.lastEventSeq('shop'))}`);
+    say(`seq ${store.read((tx) => tx.feed.end().message)}`);
     store.close();
   },
   /** Opens, writes and closes, again and again. */

@@ -120,7 +120,7 @@ describe('the store', () => {
     expect(other.changed()).toBe(false);
     await posted(desk);
     expect(other.changed()).toBe(true);
-    expect(other.read((tx) => tx.messages.lastEventSeq('shop'))).toBe(2);
+    expect(other.read((tx) => tx.feed.end().message)).toBe(2);
     expect(desk.rows('PRAGMA user_version')).toEqual([{ user_version: 1 }]);
   });
 });

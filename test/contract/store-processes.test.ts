@@ -45,7 +45,7 @@ describe('a process that holds something', () => {
     const fault = await hasty.write(() => 1).catch((error: unknown) => error);
     expect(fault).toBeInstanceOf(Fault);
     expect((fault as Fault).code).toBe('store_busy');
-    expect(hasty.read((tx) => tx.messages.lastEventSeq('shop'))).toBe(1);
+    expect(hasty.read((tx) => tx.feed.end().message)).toBe(1);
     let written = false;
     const waiting = desk.store.write(() => 1).then(() => (written = true));
     await desk.clock.advance(300);

@@ -42,7 +42,7 @@ export async function runCli(options: CliOptions): Promise<number> {
 }
 
 /** The line that a failed command prints. */
-export function fail(terminal: Pick<Terminal, 'err'>, error: unknown, json: boolean): number {
+function fail(terminal: Pick<Terminal, 'err'>, error: unknown, json: boolean): number {
   const shape = describeError(error);
   const line = json
     ? JSON.stringify({ error: shape })

@@ -8,7 +8,7 @@ type Item = ReturnType<Parameters<Parameters<Desk['store']['read']>[0]>[0]['feed
 const shortMessage = (id: string | undefined): string => (id === undefined ? '' : `…${id.slice(-6)}`);
 
 /** Host session ids are long and random at both ends; a name that a person chose is short enough to stand whole. */
-export const shortSession = (id: string): string => quoted(id.length > 16 ? `${id.slice(0, 8)}…` : id);
+const shortSession = (id: string): string => quoted(id.length > 16 ? `${id.slice(0, 8)}…` : id);
 
 /** Local time of day, then what happened. */
 export function feedLine(item: Item): string {
