@@ -59,7 +59,7 @@ export const layers: Readonly<Record<string, Layer>> = {
   compose: {
     imports: [...pure, ...useCases, ...adapters],
     vendors: ['node:*'],
-    siblings: { shared: ['store', 'local', 'identity', 'project', 'daemon', 'launch'] },
+    siblings: { shared: ['store', 'local', 'identity', 'project', 'daemon', 'launch', 'failure'] },
   },
 };
 

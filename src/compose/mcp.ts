@@ -6,13 +6,14 @@ import { listenerBell } from '../hosts/claude-code/bell.ts';
 import type { Caller } from '../mailbox/desk.ts';
 import { type Notifier, runNotifier } from '../mailbox/notifier.ts';
 import { ringForHandOff } from '../mailbox/notify.ts';
-import { describeError, isRefusal, Refusal, type Result } from '../protocol/errors.ts';
+import { describeError, Fault, isRefusal } from '../protocol/errors.ts';
 import { hex } from '../protocol/id.ts';
 import { isSessionId } from '../protocol/scope.ts';
 import type { HostKind, Registration } from '../protocol/session.ts';
 import { Attachment } from '../router/attachment.ts';
 import { type HostProcess, sessionOfHost } from '../sessions/alias.ts';
 import { type McpServer, serveMcp } from '../surfaces/mcp/server.ts';
+import { orFail } from './failure.ts';
 import { hostProcess, hostSession, pinnedSession, principalOf } from './identity.ts';
 import { routerStarter } from './launch.ts';
 import { type Local, openLocal } from './local.ts';
@@ -32,37 +33,32 @@ interface Session {
   principal: string;
 }
 
-export async function main(words: readonly string[]): Promise<void> {
-  const flags = readFlags(words);
-  if (isRefusal(flags)) {
-    process.stderr.write(`postbell: usage: ${flags.message}\n`);
-    process.exitCode = 1;
-    return;
-  }
-  try {
-    await serve(flags);
-  } catch (error) {
-    const { code, message, hint } = describeError(error);
-    process.stderr.write(`postbell: ${code}: ${message} (${hint})\n`);
-    process.exit(1);
-  }
+export function main(words: readonly string[]): Promise<void> {
+  return orFail(words, async (rest) => {
+    await serve(readFlags(rest));
+  });
 }
 
-function readFlags(words: readonly string[]): Result<{ session: string | undefined; register: boolean }> {
+interface Flags {
+  session: string | undefined;
+  register: boolean;
+}
+
+function readFlags(words: readonly string[]): Flags {
+  const usage = new Fault('usage', 'mcp takes --session ID and --no-register');
+  let values: { session?: string; 'no-register'?: boolean };
   try {
-    const { values } = parseArgs({
-      args: [...words],
-      options: { session: { type: 'string' }, 'no-register': { type: 'boolean' } },
-    });
-    const session = values.session === undefined || values.session === '' ? undefined : values.session;
-    if (session !== undefined && !isSessionId(session)) return new Refusal('usage', '--session is malformed');
-    return { session, register: values['no-register'] !== true };
+    const options = { session: { type: 'string' }, 'no-register': { type: 'boolean' } } as const;
+    ({ values } = parseArgs({ args: [...words], options }));
   } catch {
-    return new Refusal('usage', 'mcp takes --session ID and --no-register');
+    throw usage;
   }
+  const session = values.session === '' ? undefined : values.session;
+  if (session !== undefined && !isSessionId(session)) throw usage;
+  return { session, register: values['no-register'] !== true };
 }
 
-async function serve(flags: { session: string | undefined; register: boolean }): Promise<void> {
+async function serve(flags: Flags): Promise<void> {
   const local = await openLocal();
   const session = await sessionOf(local, flags.session);
   if (session.generated)

@@ -1,30 +1,26 @@
 // `postbell router`: the router in the foreground until a signal; `router status` and `router stop` ask a running one.
 
+import { processEnvironment } from '../platform/environment.ts';
 import { stderrLog } from '../platform/log.ts';
-import { describeError } from '../protocol/errors.ts';
+import { checkSocketPath, placesOf } from '../platform/paths.ts';
+import { Fault } from '../protocol/errors.ts';
 import { limits } from '../protocol/limits.ts';
 import { connectRouter } from '../router/client.ts';
 import { type Daemon, startRouter } from './daemon.ts';
+import { orFail } from './failure.ts';
 import { openLocal } from './local.ts';
 import { openGround } from './store.ts';
 
-export async function main(words: readonly string[]): Promise<void> {
-  try {
-    const [verb] = words;
-    if (verb === undefined) await runRouter();
-    else if (verb === 'status' || verb === 'stop') await ask(verb);
-    else {
-      process.stderr.write('postbell: usage: router takes status, stop or nothing (see --help)\n');
-      process.exitCode = 1;
-    }
-  } catch (error) {
-    const { code, message, hint } = describeError(error);
-    process.stderr.write(`postbell: ${code}: ${message} (${hint})\n`);
-    process.exitCode = 1;
-  }
+export function main(words: readonly string[]): Promise<void> {
+  return orFail(words, async ([verb, ...surplus]) => {
+    if (surplus.length > 0 || (verb !== undefined && verb !== 'status' && verb !== 'stop'))
+      throw new Fault('usage', 'router takes status, stop or nothing');
+    await (verb === undefined ? runRouter() : ask(verb));
+  });
 }
 
 async function runRouter(): Promise<void> {
+  checkSocketPath(placesOf(processEnvironment).routerSocket);
   const ground = await openGround();
   let daemon: Daemon | undefined;
   let ending = false;

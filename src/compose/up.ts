@@ -4,32 +4,27 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { processEnvironment } from '../platform/environment.ts';
 import { stderrLog } from '../platform/log.ts';
-import { placesOf } from '../platform/paths.ts';
+import { checkSocketPath, placesOf } from '../platform/paths.ts';
 import { describeError, Fault } from '../protocol/errors.ts';
 import { version } from '../protocol/version.ts';
 import { liveView } from '../surfaces/live/view.ts';
 import { type Daemon, startRouter } from './daemon.ts';
+import { orFail } from './failure.ts';
 import { type Ground, openGround } from './store.ts';
 
 const retryMs = 5_000;
 
-export async function main(words: readonly string[]): Promise<void> {
-  if (words.length > 0) {
-    process.stderr.write('postbell: usage: up takes no words (see --help)\n');
-    process.exitCode = 1;
-    return;
-  }
-  try {
+export function main(words: readonly string[]): Promise<void> {
+  return orFail(words, async (rest) => {
+    if (rest.length > 0) throw new Fault('usage', 'up takes no words');
     await run();
-  } catch (error) {
-    const { code, message, hint } = describeError(error);
-    process.stderr.write(`postbell: ${code}: ${message} (${hint})\n`);
-    process.exit(1);
-  }
+  });
 }
 
 async function run(): Promise<void> {
-  const isFirst = !existsSync(placesOf(processEnvironment).database);
+  const places = placesOf(processEnvironment);
+  checkSocketPath(places.routerSocket);
+  const isFirst = !existsSync(places.database);
   const ground = await openGround();
   const router = await holdRouter(ground);
   const close = liveView({

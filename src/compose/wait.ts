@@ -4,22 +4,19 @@ import { writeSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { type Environment, processEnvironment, setting } from '../platform/environment.ts';
 import { commandLine, isAlive, parentOf } from '../platform/processes.ts';
-import { describeError, Fault } from '../protocol/errors.ts';
+import { Fault } from '../protocol/errors.ts';
 import { limits } from '../protocol/limits.ts';
 import { isSessionId } from '../protocol/scope.ts';
 import { readPayload } from '../surfaces/hooks/input.ts';
 import { waitForMail } from '../surfaces/hooks/wait.ts';
+import { orFail } from './failure.ts';
 import { hostProcess, pinnedSession, stillRuns } from './identity.ts';
 import { openGround } from './store.ts';
 
-export async function main(words: readonly string[]): Promise<void> {
-  try {
-    process.exitCode = await run(words);
-  } catch (error) {
-    const { code, message, hint } = describeError(error);
-    process.stderr.write(`postbell: ${code}: ${message} (${hint})\n`);
-    process.exitCode = 1;
-  }
+export function main(words: readonly string[]): Promise<void> {
+  return orFail(words, async (rest) => {
+    process.exitCode = await run(rest);
+  });
 }
 
 async function run(words: readonly string[]): Promise<0 | 2> {

@@ -8,6 +8,7 @@ import { isObject } from '../protocol/json.ts';
 import { limits } from '../protocol/limits.ts';
 import type { Message } from '../protocol/message.ts';
 import type { AcknowledgeRequest } from '../protocol/requests.ts';
+import { characters, isWellFormed } from '../protocol/scope.ts';
 import type { Caller, Desk } from './desk.ts';
 import { inboxOf } from './inbox.ts';
 import { checkMeant, record, recorded } from './record.ts';
@@ -77,11 +78,7 @@ function readReceiptKeys(list: readonly unknown[]): Result<ReceiptKey[]> {
     });
   const keys: ReceiptKey[] = [];
   for (const item of list) {
-    const fits =
-      isObject(item) &&
-      Object.keys(item).length === 2 &&
-      typeof item.sender === 'string' &&
-      typeof item.msg_id === 'string';
+    const fits = isObject(item) && Object.keys(item).length === 2 && isId(item.sender) && isId(item.msg_id);
     if (!fits)
       return new Refusal('invalid_request', 'each receipt must be {sender, msg_id}, verbatim as received', {
         field,
@@ -90,3 +87,9 @@ function readReceiptKeys(list: readonly unknown[]): Result<ReceiptKey[]> {
   }
   return keys;
 }
+
+const isId = (value: unknown): boolean =>
+  typeof value === 'string' &&
+  isWellFormed(value) &&
+  characters(value) >= 1 &&
+  characters(value) <= limits.idCharactersMax;

@@ -8,6 +8,8 @@ import { type Ringing, reconcile } from './notify.ts';
 
 /** How often a process asks for a lock that another holds: its holder's death is noticed within a second. */
 const lockRetryMs = 900;
+/** While mail waits for its next ring: a clock that was set back is noticed within a second. */
+const dueLookMs = 900;
 /** A look without cause, in case a touch and the router that repeats it were both lost. */
 const idleLookMs = 60_000;
 
@@ -43,8 +45,8 @@ export function runNotifier(
     lock ??= locks.tryTake(notifierLockName(desk, ringing.caller.session));
     if (lock === undefined) return wakeAfter(lockRetryMs);
     const untilMs = await reconcile(desk, ringing, bell);
-    const wait = untilMs === undefined ? idleLookMs : Math.max(untilMs - desk.clock.nowMs(), 0);
-    wakeAfter(Math.min(wait, idleLookMs));
+    if (untilMs === undefined) wakeAfter(idleLookMs);
+    else wakeAfter(Math.min(Math.max(untilMs - desk.clock.nowMs(), 0), dueLookMs));
   };
 
   function look(): void {

@@ -125,6 +125,15 @@ export function isErrorCode(code: unknown): code is ErrorCode {
 /** Only the name of an unknown error is shown: its text may hold what nobody else may read. */
 const nameOf = (error: unknown): string => (error instanceof Error ? error.name : typeof error);
 
+/** The one line that a failed command prints on stderr. */
+export function failureLine(error: unknown, json: boolean): string {
+  const shape = describeError(error);
+  const line = json
+    ? JSON.stringify({ error: shape })
+    : `postbell: ${shape.code}: ${shape.message} (${shape.hint})`;
+  return `${line.replace(/[\r\n]+/g, ' ')}\n`;
+}
+
 /** The shape shown to callers. An unknown error becomes `internal_error` without its text. */
 export function describeError(error: unknown): ErrorShape {
   const known = error instanceof Refusal || error instanceof Fault;

@@ -69,6 +69,14 @@ export interface ConnectionKey {
   generation: number;
 }
 
+/** LIVE, the one definition: no disconnect, and a lease in the future. The store asks the same in SQL. */
+export function isLive(
+  connection: { disconnect_reason: DisconnectReason | null; lease_expires_at_ms: number } | undefined,
+  nowMs: number,
+): boolean {
+  return connection?.disconnect_reason === null && connection.lease_expires_at_ms > nowMs;
+}
+
 export type DisconnectReason =
   | 'adapter_disconnect'
   | 'socket_closed'

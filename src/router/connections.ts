@@ -20,12 +20,18 @@ export function writeTo(peer: Peer, frame: Readonly<Record<string, unknown>>): v
   if (!peer.socket.destroyed) peer.socket.write(writeFrame(frame));
 }
 
+interface Waiting {
+  connectionId: string;
+  deliveryId: string;
+  settle: (outcome: HostOutcome) => void;
+}
+
 export class Connections {
   readonly #clock: Clock;
   readonly #outcomeWaitMs: number;
   readonly #peers = new Map<string, Peer>();
   /** By attempt. */
-  readonly #waiting = new Map<string, { connectionId: string; settle: (outcome: HostOutcome) => void }>();
+  readonly #waiting = new Map<string, Waiting>();
 
   constructor(clock: Clock, outcomeWaitMs: number) {
     this.#clock = clock;
@@ -47,6 +53,7 @@ export class Connections {
   /** Its hand-offs end unanswered. */
   remove(connectionId: string): Peer | undefined {
     const peer = this.#peers.get(connectionId);
+    if (peer !== undefined) peer.connection = undefined;
     this.#peers.delete(connectionId);
     for (const entry of this.#waiting.values())
       if (entry.connectionId === connectionId) entry.settle({ outcome: 'disconnected' });
@@ -57,7 +64,6 @@ export class Connections {
   supersede(replaced: ConnectionRow): void {
     const peer = this.remove(replaced.connection_id);
     if (peer === undefined) return;
-    peer.connection = undefined;
     const { connection_id, generation } = replaced;
     writeTo(peer, { type: 'session_superseded', request_id: connection_id, connection_id, generation });
   }
@@ -80,7 +86,7 @@ export class Connections {
         resolve(outcome);
       };
       const cancel = this.#clock.after(this.#outcomeWaitMs, () => settle({ outcome: 'timeout' }));
-      this.#waiting.set(request_id, { connectionId: connection_id, settle });
+      this.#waiting.set(request_id, { connectionId: connection_id, deliveryId: handOff.delivery_id, settle });
       writeTo(peer, {
         type: 'deliver',
         request_id,
@@ -92,11 +98,15 @@ export class Connections {
     });
   }
 
-  /** @returns whether a hand-off was still waiting for this outcome on this connection. */
-  settle(attemptId: string, connectionId: string, outcome: HostOutcome): boolean {
-    const entry = this.#waiting.get(attemptId);
-    if (entry?.connectionId !== connectionId) return false;
+  /** Whether a hand-off was still waiting for this outcome; `mismatch` where it names another delivery. */
+  settle(
+    of: { attempt_id: string; delivery_id: string; connection_id: string },
+    outcome: HostOutcome,
+  ): 'correlated' | 'unknown' | 'mismatch' {
+    const entry = this.#waiting.get(of.attempt_id);
+    if (entry?.connectionId !== of.connection_id) return 'unknown';
+    if (entry.deliveryId !== of.delivery_id) return 'mismatch';
     entry.settle(outcome);
-    return true;
+    return 'correlated';
   }
 }

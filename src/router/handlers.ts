@@ -7,7 +7,7 @@ import type { RequestFields, RequestType } from '../protocol/frames.ts';
 import { utf8Bytes } from '../protocol/json.ts';
 import { limits } from '../protocol/limits.ts';
 import { isSessionId, readName } from '../protocol/scope.ts';
-import type { ConnectionKey, DisconnectReason, Registration } from '../protocol/session.ts';
+import { type ConnectionKey, type DisconnectReason, isLive, type Registration } from '../protocol/session.ts';
 import { version } from '../protocol/version.ts';
 import { disconnect } from '../sessions/disconnect.ts';
 import { discover } from '../sessions/discover.ts';
@@ -36,16 +36,17 @@ export type Handlers = { readonly [K in RequestType]: Handler<RequestFields<K>> 
 export function handlersOf(desk: Desk): Handlers {
   const { board, connections } = desk;
   const guarded = authenticated(desk.token);
+  const owned = onOwnConnection(desk);
   const dispatchOnce = joining(desk);
   return {
     register: guarded((peer, fields) => registerPeer(desk, peer, fields)),
-    heartbeat: onOwnConnection(async (peer, fields) => {
+    heartbeat: owned(async (peer, fields) => {
       const lease_ms = peer.connection?.lease_ms;
       const result = await heartbeat(board, { ...fields, ...(lease_ms !== undefined && { lease_ms }) });
       if (isRefusal(result)) await dropPeer(desk, peer, 'lease_expired');
       return result;
     }),
-    disconnect: onOwnConnection(async (peer) => {
+    disconnect: owned(async (peer) => {
       await dropPeer(desk, peer, 'adapter_disconnect');
       return { disconnected: true };
     }),
@@ -54,7 +55,7 @@ export function handlersOf(desk: Desk): Handlers {
       const running = dispatchOnce(project, delivery_id);
       return wait === true ? running : { delivered: false, reason: 'dispatched' };
     }),
-    host_accept: onOwnConnection((_, { content, receipt, ...of }) =>
+    host_accept: owned((_, { content, receipt, ...of }) =>
       utf8Bytes(JSON.stringify(receipt)) > limits.adapterReceiptBytesMax
         ? new Refusal(
             'invalid_adapter_receipt',
@@ -62,7 +63,7 @@ export function handlersOf(desk: Desk): Handlers {
           )
         : settle(connections, of, { outcome: 'accepted', content, receipt }),
     ),
-    host_reject: onOwnConnection((_, { failure_code, ...of }) =>
+    host_reject: owned((_, { failure_code, ...of }) =>
       settle(connections, of, { outcome: 'rejected', failure_code }),
     ),
     status: guarded(() => ({
@@ -85,23 +86,34 @@ const authenticated =
       ? handler(peer, fields)
       : new Refusal('authentication_failed', 'wrong router token');
 
-/** Only on the connection that registered. */
+/** Only on the connection that registered, while it is live. */
 const onOwnConnection =
+  ({ board }: Desk) =>
   <F extends ConnectionKey>(handler: Handler<F>): Handler<F> =>
   (peer, fields) => {
+    const { connection_id, generation } = fields;
     const key = peer.connection;
-    const own = key?.connection_id === fields.connection_id && key?.generation === fields.generation;
-    return own
+    const own = key?.connection_id === connection_id && key.generation === generation;
+    const live =
+      own &&
+      isLive(
+        board.store.read((tx) => tx.sessions.connection(connection_id)),
+        board.clock.nowMs(),
+      );
+    return live
       ? handler(peer, fields)
-      : new Refusal('stale_generation', 'not the connection that registered');
+      : new Refusal('stale_generation', 'this connection has ended or is not yours');
   };
 
 function settle(
   connections: Connections,
-  of: { attempt_id: string; connection_id: string },
+  of: { attempt_id: string; delivery_id: string; connection_id: string },
   outcome: HostOutcome,
-): object {
-  return { correlated: connections.settle(of.attempt_id, of.connection_id, outcome) };
+): Result<object> {
+  const found = connections.settle(of, outcome);
+  if (found === 'mismatch')
+    return new Refusal('outcome_scope_mismatch', 'the attempt is of another delivery');
+  return { correlated: found === 'correlated' };
 }
 
 async function registerPeer(

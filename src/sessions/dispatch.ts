@@ -9,6 +9,8 @@ import { noticeEnvelopeOf } from '../protocol/delivery.ts';
 import type { Json } from '../protocol/json.ts';
 import { limits } from '../protocol/limits.ts';
 import { isAttentionWorthy } from '../protocol/message.ts';
+import { isLive } from '../protocol/session.ts';
+import { endConnection } from './disconnect.ts';
 import type { HandOff, HostOutcome, Switchboard } from './switchboard.ts';
 
 /** What the first transaction decided. */
@@ -125,6 +127,10 @@ function finish(
     tx.notices.fail(delivery_id);
     return { delivered: false, reason };
   };
+  if (!isLive(tx.sessions.connection(connection.connection_id), board.clock.nowMs())) {
+    endConnection(tx, board, connection.connection_id, 'lease_expired');
+    return { delivered: false, reason: 'not_live' };
+  }
   if (outcome.outcome === 'timeout') return fail('adapter_failed', 'host_outcome_timeout');
   if (outcome.outcome === 'disconnected') return fail('adapter_failed', 'adapter_disconnected');
   if (outcome.outcome === 'rejected')

@@ -2,7 +2,7 @@
 
 import { Refusal, type Result } from '../protocol/errors.ts';
 import { limits } from '../protocol/limits.ts';
-import type { ConnectionKey } from '../protocol/session.ts';
+import { type ConnectionKey, isLive } from '../protocol/session.ts';
 import type { Switchboard } from './switchboard.ts';
 
 export async function heartbeat(
@@ -13,10 +13,7 @@ export async function heartbeat(
   return board.store.write((tx) => {
     const nowMs = board.clock.nowMs();
     const connection = tx.sessions.connection(request.connection_id);
-    const current =
-      connection?.generation === request.generation &&
-      connection.disconnect_reason === null &&
-      connection.lease_expires_at_ms > nowMs;
+    const current = connection?.generation === request.generation && isLive(connection, nowMs);
     if (!current) return new Refusal('stale_generation', 'this connection has expired or was replaced');
     tx.sessions.renew(request.connection_id, nowMs + lease_ms, request.work_summary);
     return { generation: request.generation, lease_ms };

@@ -6,6 +6,7 @@ import type { Clock } from '../../ports/clock.ts';
 import type { Store, Tx } from '../../ports/store.ts';
 import type { Wake } from '../../ports/wake.ts';
 import { isCurrent } from '../../protocol/notices.ts';
+import { isLive } from '../../protocol/session.ts';
 
 export function listenerBell(ports: { store: Store; clock: Clock; wake: Wake }): Bell {
   return {
@@ -40,10 +41,5 @@ function stillCounts(tx: Tx, item: RingItem, nowMs: number): boolean {
   }
   const attempt = tx.attempts.byId(item.attempt.attempt_id);
   if (attempt?.state !== 'started') return false;
-  const connection = tx.sessions.connection(attempt.connection_id);
-  return (
-    connection !== undefined &&
-    connection.disconnect_reason === null &&
-    connection.lease_expires_at_ms > nowMs
-  );
+  return isLive(tx.sessions.connection(attempt.connection_id), nowMs);
 }

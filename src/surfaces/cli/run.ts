@@ -2,7 +2,7 @@
 
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
-import { describeError, isRefusal, Refusal, type Result } from '../../protocol/errors.ts';
+import { failureLine, isRefusal, Refusal, type Result } from '../../protocol/errors.ts';
 import { version } from '../../protocol/version.ts';
 import { parseWords } from './arguments.ts';
 import { type CliContext, type Command, commands } from './commands.ts';
@@ -41,13 +41,8 @@ export async function runCli(options: CliOptions): Promise<number> {
   }
 }
 
-/** The line that a failed command prints. */
 function fail(terminal: Pick<Terminal, 'err'>, error: unknown, json: boolean): number {
-  const shape = describeError(error);
-  const line = json
-    ? JSON.stringify({ error: shape })
-    : `postbell: ${shape.code}: ${shape.message} (${shape.hint})`;
-  terminal.err(`${line.replace(/[\r\n]+/g, ' ')}\n`);
+  terminal.err(failureLine(error, json));
   return 1;
 }
 

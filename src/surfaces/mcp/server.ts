@@ -5,7 +5,8 @@
 import type { Readable, Writable } from 'node:stream';
 import { Server } from '@modelcontextprotocol/server';
 import { StdioServerTransport } from '@modelcontextprotocol/server/stdio';
-import { describeError, isRefusal } from '../../protocol/errors.ts';
+import { describeError, isRefusal, Refusal } from '../../protocol/errors.ts';
+import { quoted } from '../../protocol/json.ts';
 import { version } from '../../protocol/version.ts';
 import { type ToolContext, tools } from './tools.ts';
 
@@ -50,7 +51,8 @@ export async function serveMcp(options: {
   server.setRequestHandler('tools/call', async (request, context) => {
     const { name, arguments: input = {} } = request.params;
     const tool = tools.find((one) => one.name === name);
-    if (tool === undefined) return failure({ code: 'invalid_request', message: 'no such tool' });
+    if (tool === undefined)
+      return failure(describeError(new Refusal('invalid_request', `no such tool: ${quoted(name)}`)));
     try {
       const result = await tool.call(options.context, input, context.mcpReq.signal);
       return isRefusal(result) ? failure(describeError(result)) : success(result);
