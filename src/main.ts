@@ -15,4 +15,10 @@ async function start(): Promise<void> {
   return (await import('./compose/cli.ts')).main(process.argv.slice(2));
 }
 
-void start();
+const nodeMajor = Number(process.versions.node.split('.')[0]);
+if (nodeMajor < 20) {
+  process.stderr.write(`postbell: Node ${process.versions.node} is too old; at least 20\n`);
+  process.exitCode = 1;
+} else {
+  void start();
+}

@@ -45,7 +45,8 @@ export const layers: Readonly<Record<string, Layer>> = {
   router: { imports: [...pure, ...useCases], vendors: ['node:*'] },
   relay: { imports: [...pure, ...useCases], vendors: ['node:*', 'hono', '@hono/*', '@nats-io/*'] },
   surfaces: {
-    imports: ['protocol', ...useCases],
+    imports: ['protocol', 'ports', ...useCases],
+    typesOnly: ['ports'],
     vendors: ['node:*'],
     siblings: {
       vendors: {

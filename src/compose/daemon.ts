@@ -40,9 +40,12 @@ export async function startRouter(ground: Ground, log: Log, stop: () => void): P
     return {
       close: async () => {
         stopTicking();
-        await server.close();
-        removeSocket();
-        lock.release();
+        try {
+          await server.close();
+        } finally {
+          removeSocket();
+          lock.release();
+        }
       },
     };
   } catch (error) {
@@ -91,20 +94,23 @@ function token({ places, random }: Ground): string {
  * waits without a tick of its own hears from here.
  */
 function tick({ store, clock, wake }: Ground, server: RouterServer, log: Log): () => void {
-  let touched = true;
-  const unwatch = wake.watch(() => {
-    touched = true;
-  });
-  let cancel = (): void => {};
-  const look = (): void => {
-    cancel = clock.after(limits.wakeTickMs, look);
-    server
-      .expireLeases()
-      .catch((error: unknown) => log.warn('lease check failed', { code: describeError(error).code }));
-    if (store.changed() && !touched) wake.touch();
-    touched = false;
+  const failed = (error: unknown): void => log.warn('look failed', { code: describeError(error).code });
+  /** A commit that was touched for is seen here, at the touch; what the tick then sees was not. */
+  const look = (onChange: () => void): void => {
+    try {
+      if (store.changed()) onChange();
+    } catch (error) {
+      failed(error);
+    }
   };
-  look();
+  const unwatch = wake.watch(() => look(() => {}));
+  let cancel = (): void => {};
+  const again = (): void => {
+    cancel = clock.after(limits.wakeTickMs, again);
+    server.expireLeases().catch(failed);
+    look(() => wake.touch());
+  };
+  again();
   return () => {
     cancel();
     unwatch();

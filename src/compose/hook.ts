@@ -1,4 +1,5 @@
-// `postbell hook EVENT`: short-lived, started by a host. Whatever happens, the host goes on: exit 0.
+// `postbell hook EVENT`: short-lived, started by a host. Wrong words are exit 1; whatever else happens, the host goes on:
+// exit 0.
 
 import { processEnvironment, setting } from '../platform/environment.ts';
 import { describeError, Fault } from '../protocol/errors.ts';
@@ -25,12 +26,13 @@ async function startSession(): Promise<void> {
     const ground = await openGround({ lockWaitMs: limits.hookStoreWaitMs });
     try {
       const payload = await readPayload(process.stdin);
-      const pid = Number(setting(processEnvironment, 'CLAUDE_PID') ?? process.ppid);
       const identity = {
         principal: principalOf(processEnvironment, 'claude', payload.session_id ?? ''),
         project: await project,
       };
-      process.stdout.write(await sessionStart(ground, payload, hostProcess(pid), identity));
+      process.stdout.write(
+        await sessionStart(ground, payload, hostProcess(processEnvironment, process.ppid), identity),
+      );
     } finally {
       ground.store.close();
     }

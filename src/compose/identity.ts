@@ -1,7 +1,7 @@
 // Who a process is: from its environment and its host process, never from text.
 
 import { type Environment, setting } from '../platform/environment.ts';
-import { isAlive, startTime } from '../platform/processes.ts';
+import { commandLine, isAlive, parentOf, startTime } from '../platform/processes.ts';
 import { isRefusal } from '../protocol/errors.ts';
 import { isSessionId, readName, sessionScopedPrincipal } from '../protocol/scope.ts';
 import type { HostKind } from '../protocol/session.ts';
@@ -22,6 +22,13 @@ export function pinnedSession(environment: Environment): string | undefined {
   return pinned !== undefined && isSessionId(pinned) ? pinned : undefined;
 }
 
+/** Why a declared recipient does not count; undefined where there is none, or a valid one. */
+export function recipientIgnored(environment: Environment): string | undefined {
+  const declared = setting(environment, 'POSTBELL_RECIPIENT');
+  const name = declared === undefined ? undefined : readName('POSTBELL_RECIPIENT', declared);
+  return isRefusal(name) ? name.message : undefined;
+}
+
 /** The declared recipient if it is valid; else a principal that only this session has. */
 export function principalOf(environment: Environment, host: HostKind, sessionId: string): string {
   const declared = environment.POSTBELL_RECIPIENT;
@@ -29,10 +36,46 @@ export function principalOf(environment: Environment, host: HostKind, sessionId:
   return name === undefined || isRefusal(name) ? sessionScopedPrincipal(host, sessionId) : name;
 }
 
-/** The process with its start time, if it can be seen. */
-export function hostProcess(pid: number | undefined): HostProcess | undefined {
+const ancestryMax = 6;
+
+/**
+ * The host's own process, by which its hooks and its servers know each other: named by it, else the nearest ancestor
+ * called claude, else `fallback`.
+ */
+export function hostProcess(environment: Environment, fallback?: number): HostProcess | undefined {
+  const named = Number(setting(environment, 'CLAUDE_PID'));
+  const pid = Number.isInteger(named) && isAlive(named) ? named : (claudeAncestor() ?? fallback);
   const start_time = pid === undefined ? undefined : startTime(pid);
   return pid === undefined || start_time === undefined ? undefined : { pid, start_time };
+}
+
+function claudeAncestor(): number | undefined {
+  let pid = parentOf(process.pid);
+  for (let level = 0; pid !== undefined && level < ancestryMax; level += 1) {
+    if (/(^|\/)claude(\.exe)?$/.test(commandLine(pid)?.[0] ?? '')) return pid;
+    pid = parentOf(pid);
+  }
+  return undefined;
+}
+
+/**
+ * Whether the host's listener can run at all: not switched off, and not under a host that takes one prompt and ends,
+ * which would run it synchronously and never end. Where it cannot, the session has no bell.
+ */
+export function listenerRuns(environment: Environment, host: HostProcess | undefined): boolean {
+  const channels = environment.POSTBELL_CHANNELS?.toLowerCase();
+  if (channels === '1' || channels === 'true' || environment.POSTBELL_LISTENER === 'off') return false;
+  return !isUnattended(environment) || readsStream(host?.pid);
+}
+
+/** Nobody sits at the host. */
+export function isUnattended(environment: Environment): boolean {
+  return environment.CLAUDE_CODE_SESSION_ATTENDED === '0' || environment.CLAUDE_CODE_ENTRYPOINT === 'sdk-cli';
+}
+
+function readsStream(pid: number | undefined): boolean {
+  const words = pid === undefined ? undefined : commandLine(pid);
+  return words !== undefined && /(^| )--input-format[= ]stream-json( |$)/.test(words.join(' '));
 }
 
 /** Whether the very same process still runs; an unknown one counts as running. */

@@ -3,19 +3,34 @@
 import { spawn } from 'node:child_process';
 import path from 'node:path';
 import { type Environment, ownEnvironment } from '../platform/environment.ts';
+import { checkSocketPath } from '../platform/paths.ts';
 import type { Ground } from './store.ts';
 
-/** A router needs a moment to listen; until then it is not started again. */
-const startAgainMs = 2_000;
+/** A router needs a moment to listen; one that cannot start is tried again ever more seldom. */
+const startAgainMsFirst = 2_000;
+const startAgainMsMax = 300_000;
 
-/** @param onFault told when the process could not be started */
-export function routerStarter({ environment, clock }: Ground, onFault: (error: unknown) => void): () => void {
+/** @param onFault told when there can be no router, or its process could not be started */
+export function routerStarter(
+  { environment, places, clock }: Ground,
+  onFault: (error: unknown) => void,
+): () => void {
+  let gapMs = 0;
   let startedAtMs = Number.NEGATIVE_INFINITY;
   return () => {
     const passedMs = clock.nowMs() - startedAtMs;
-    if (passedMs >= 0 && passedMs < startAgainMs) return;
+    if (passedMs >= 0 && passedMs < gapMs) return;
+    gapMs =
+      passedMs > 2 * startAgainMsMax
+        ? startAgainMsFirst
+        : Math.min(Math.max(2 * gapMs, startAgainMsFirst), startAgainMsMax);
     startedAtMs = clock.nowMs();
-    startDetached(environment, onFault);
+    try {
+      checkSocketPath(places.routerSocket);
+      startDetached(environment, onFault);
+    } catch (error) {
+      onFault(error);
+    }
   };
 }
 

@@ -6,7 +6,7 @@ import { listenerBell } from '../hosts/claude-code/bell.ts';
 import type { Caller } from '../mailbox/desk.ts';
 import { type Notifier, runNotifier } from '../mailbox/notifier.ts';
 import { ringForHandOff } from '../mailbox/notify.ts';
-import { describeError, Fault, isRefusal } from '../protocol/errors.ts';
+import { describeError, Fault, isRefusal, type Result } from '../protocol/errors.ts';
 import { hex } from '../protocol/id.ts';
 import { isSessionId } from '../protocol/scope.ts';
 import type { HostKind, Registration } from '../protocol/session.ts';
@@ -14,7 +14,14 @@ import { Attachment } from '../router/attachment.ts';
 import { type HostProcess, sessionOfHost } from '../sessions/alias.ts';
 import { type McpServer, serveMcp } from '../surfaces/mcp/server.ts';
 import { orFail } from './failure.ts';
-import { hostProcess, hostSession, pinnedSession, principalOf } from './identity.ts';
+import {
+  hostProcess,
+  hostSession,
+  listenerRuns,
+  pinnedSession,
+  principalOf,
+  recipientIgnored,
+} from './identity.ts';
 import { routerStarter } from './launch.ts';
 import { type Local, openLocal } from './local.ts';
 import { boundProject } from './project.ts';
@@ -61,9 +68,11 @@ function readFlags(words: readonly string[]): Flags {
 async function serve(flags: Flags): Promise<void> {
   const local = await openLocal();
   const session = await sessionOf(local, flags.session);
+  const ignored = recipientIgnored(local.environment);
+  if (ignored !== undefined) process.stderr.write(`POSTBELL_RECIPIENT ignored: ${ignored}\n`);
   if (session.generated)
     process.stderr.write(
-      `postbell: no session id from the host; registered as ${session.id}, which no hook can ring\n`,
+      `postbell: the host names no session id; this one is ${session.id}, which no hook can find and nothing can ring\n`,
     );
   const caller = (): Caller & { session: string } => ({
     transport: 'mcp',
@@ -71,19 +80,25 @@ async function serve(flags: Flags): Promise<void> {
     session: (session.process && sessionOfHost(local.store, session.process)) ?? session.id,
     principal: session.principal,
   });
-  const project = boundProject(local.environment, () => server?.roots() ?? Promise.resolve([]));
+  const bound = boundProject(local.environment, () => server?.roots() ?? Promise.resolve([]));
+  let initialized = false;
   let reach: { close(): Promise<void> } | undefined;
-  const begin = async (): Promise<void> => {
-    const bound = await project();
-    if (!flags.register || isRefusal(bound) || reach !== undefined) return;
-    reach = reachable(local, session, bound, caller);
+  /** Whoever finds the project first, the start or a later call, makes the session reachable in it. */
+  const project = async (): Promise<Result<string>> => {
+    const found = await bound();
+    if (!isRefusal(found) && initialized && flags.register)
+      reach ??= reachable(local, session, found, caller);
+    return found;
   };
   let server: McpServer | undefined;
   server = await serveMcp({
     context: { desk: local, caller, project },
     input: process.stdin,
     output: process.stdout,
-    onInitialized: () => void begin().catch((error: unknown) => note(error)),
+    onInitialized: () => {
+      initialized = true;
+      project().then((found) => isRefusal(found) && note(found), note);
+    },
   });
   endWithHost(async () => {
     await reach?.close();
@@ -99,7 +114,7 @@ function reachable(
   caller: () => Caller & { session: string },
 ) {
   const hasBell =
-    session.host === 'claude' && !session.generated && local.environment.POSTBELL_LISTENER !== 'off';
+    session.host === 'claude' && !session.generated && listenerRuns(local.environment, session.process);
   const bell = hasBell ? listenerBell(local) : undefined;
   const ringing = () => ({ caller: { ...caller(), session: session.id }, project });
   const notifier: Notifier | undefined = bell && runNotifier(local, local.locks, ringing(), bell, note);
@@ -152,7 +167,7 @@ async function sessionOf(local: Local, flag: string | undefined): Promise<Sessio
   return {
     id,
     host,
-    process: host === 'claude' ? hostProcess(process.ppid) : undefined,
+    process: host === 'claude' ? hostProcess(environment, process.ppid) : undefined,
     generated: pinned === undefined && named === undefined,
     principal: principalOf(environment, host, id),
   };

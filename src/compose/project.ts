@@ -17,7 +17,7 @@ export function boundProject(
   environment: Environment,
   roots: () => Promise<string[]>,
 ): () => Promise<Result<string>> {
-  let bound: Promise<Result<string>> | undefined;
+  let bound: string | undefined;
   const find = async (): Promise<Result<string>> => {
     const claude = setting(environment, 'CLAUDE_PROJECT_DIR');
     const directories =
@@ -32,9 +32,8 @@ export function boundProject(
     return projectOf(directory);
   };
   return async () => {
-    bound ??= find();
-    const result = await bound;
-    if (isRefusal(result)) bound = undefined;
-    return result;
+    const found = bound ?? (await find());
+    if (!isRefusal(found)) bound = found;
+    return found;
   };
 }

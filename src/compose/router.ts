@@ -44,15 +44,12 @@ async function runRouter(): Promise<void> {
 async function ask(verb: 'status' | 'stop'): Promise<void> {
   const local = await openLocal();
   try {
+    const auth_token = local.address.token();
     const client = await connectRouter(local.address.socketPath, local);
-    const { ok: _, ...answer } = await client.request(
-      { type: verb, auth_token: local.address.token() },
-      limits.routerCallWaitMs,
-    );
-    process.stdout.write(
-      `${JSON.stringify(verb === 'status' ? { socket: local.address.socketPath, ...answer } : answer)}\n`,
-    );
-    client.close();
+    const asked = client.request({ type: verb, auth_token }, limits.routerCallWaitMs);
+    const { ok: _, ...answer } = await asked.finally(() => client.close());
+    const shown = verb === 'status' ? { socket: local.address.socketPath, ...answer } : answer;
+    process.stdout.write(`${JSON.stringify(shown)}\n`);
   } finally {
     local.close();
   }

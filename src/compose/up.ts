@@ -48,28 +48,27 @@ async function run(): Promise<void> {
   });
 }
 
-/** Runs the router here, or waits for the one that runs already to end. */
+/** Runs the router here; where another one runs, or it cannot be run, tries again until it can. */
 async function holdRouter(ground: Ground) {
   const log = stderrLog('warn');
   let daemon: Daemon | undefined;
+  let state = 'starting the router';
   let cancel = (): void => {};
   const take = async (): Promise<void> => {
     try {
       daemon = await startRouter(ground, log, () => process.kill(process.pid, 'SIGTERM'));
+      state = 'router running';
     } catch (error) {
-      const isOther =
-        error instanceof Fault &&
-        (error.code === 'router_already_running' || error.code === 'router_start_in_progress');
-      if (!isOther) throw error;
-      cancel = ground.clock.after(
-        retryMs,
-        () => void take().catch((fault: unknown) => log.warn(describeError(fault).code)),
-      );
+      const { code } = describeError(error);
+      const other = code === 'router_already_running' || code === 'router_start_in_progress';
+      state = other ? 'watching: another router runs' : `no router: ${code}`;
+      cancel = ground.clock.after(retryMs, () => void take().catch(() => {}));
+      if (!other) throw error;
     }
   };
   await take();
   return {
-    state: () => (daemon === undefined ? 'watching: another router runs' : 'router running'),
+    state: () => state,
     close: async () => {
       cancel();
       await daemon?.close();

@@ -2,16 +2,15 @@
 
 import { writeSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { type Environment, processEnvironment, setting } from '../platform/environment.ts';
-import { commandLine, isAlive, parentOf } from '../platform/processes.ts';
+import { processEnvironment } from '../platform/environment.ts';
 import { Fault } from '../protocol/errors.ts';
 import { limits } from '../protocol/limits.ts';
 import { isSessionId } from '../protocol/scope.ts';
 import { readPayload } from '../surfaces/hooks/input.ts';
 import { waitForMail } from '../surfaces/hooks/wait.ts';
 import { orFail } from './failure.ts';
-import { hostProcess, pinnedSession, stillRuns } from './identity.ts';
-import { openGround } from './store.ts';
+import { hostProcess, isUnattended, listenerRuns, pinnedSession, stillRuns } from './identity.ts';
+import { type Ground, openGround } from './store.ts';
 
 export function main(words: readonly string[]): Promise<void> {
   return orFail(words, async (rest) => {
@@ -23,19 +22,19 @@ async function run(words: readonly string[]): Promise<0 | 2> {
   const flags = readFlags(words);
   const environment = processEnvironment;
   const payload = process.stdin.isTTY ? { subagent: false } : await readPayload(process.stdin);
-  const host = hostProcess(hostPid(environment));
-  const unattended = isUnattended(environment);
-  if (payload.subagent || isDisabled(environment) || (unattended && !readsStream(host?.pid))) return 0;
+  const host = hostProcess(environment);
+  if (payload.subagent || !listenerRuns(environment, host)) return 0;
   const ended = endedBySignal();
-  const ground = await openGround();
+  const ground = await openPatiently(ended);
+  if (ground === undefined) return 0;
   try {
     return await waitForMail({
       desk: ground,
-      take: (name) => ground.locks.tryTake(name),
+      locks: ground.locks,
       session: flags.session ?? pinnedSession(environment) ?? payload.session_id ?? 'main',
       host: host && `${host.pid}-${host.start_time}`,
       hostAlive: () => stillRuns(host),
-      unattended,
+      unattended: isUnattended(environment),
       renewAfterMs: flags.renewSeconds * 1_000,
       print: writeAll,
       ended,
@@ -43,6 +42,18 @@ async function run(words: readonly string[]): Promise<0 | 2> {
   } finally {
     ground.store.close();
   }
+}
+
+/** A busy store is asked again: a listener that left for it would leave its session deaf until the next turn. */
+async function openPatiently(ended: AbortSignal): Promise<Ground | undefined> {
+  while (!ended.aborted) {
+    try {
+      return await openGround({ lockWaitMs: limits.hookStoreWaitMs });
+    } catch (error) {
+      if (!(error instanceof Fault && error.code === 'store_busy')) throw error;
+    }
+  }
+  return undefined;
 }
 
 function readFlags(words: readonly string[]): { session: string | undefined; renewSeconds: number } {
@@ -62,33 +73,6 @@ function readFlags(words: readonly string[]): { session: string | undefined; ren
     throw usage(`--renew-after-secs takes 1 to ${limits.listenerRenewSecondsMax}`);
   if (session !== undefined && !isSessionId(session)) throw usage('--session is malformed');
   return { session: session === '' ? undefined : session, renewSeconds };
-}
-
-/** The host itself: named by it, else the nearest ancestor called claude. */
-function hostPid(environment: Environment): number | undefined {
-  const named = Number(setting(environment, 'CLAUDE_PID'));
-  if (Number.isInteger(named) && isAlive(named)) return named;
-  let pid = parentOf(process.pid);
-  for (let level = 0; pid !== undefined && level < 6; level += 1) {
-    if (/(^|\/)claude(\.exe)?$/.test(commandLine(pid)?.[0] ?? '')) return pid;
-    pid = parentOf(pid);
-  }
-  return undefined;
-}
-
-function isDisabled(environment: Environment): boolean {
-  const channels = environment.POSTBELL_CHANNELS?.toLowerCase();
-  return channels === '1' || channels === 'true' || environment.POSTBELL_LISTENER === 'off';
-}
-
-function isUnattended(environment: Environment): boolean {
-  return environment.CLAUDE_CODE_SESSION_ATTENDED === '0' || environment.CLAUDE_CODE_ENTRYPOINT === 'sdk-cli';
-}
-
-/** A host that takes one prompt and ends would run the listener synchronously and never end. */
-function readsStream(pid: number | undefined): boolean {
-  const words = pid === undefined ? undefined : commandLine(pid);
-  return words !== undefined && /(^| )--input-format[= ]stream-json( |$)/.test(words.join(' '));
 }
 
 function endedBySignal(): AbortSignal {

@@ -14,7 +14,7 @@ import { inboxOf } from './inbox.ts';
 import { checkMeant, record, recorded } from './record.ts';
 
 export interface AcknowledgeAnswer {
-  /** Newly acknowledged by this call. */
+  /** Whose intake or acknowledgement this call was the first to record. */
   acknowledged: number;
   unchanged: number;
   refused: (ReceiptKey & { code: 'intended_for_other_session' })[];
@@ -89,7 +89,4 @@ function readReceiptKeys(list: readonly unknown[]): Result<ReceiptKey[]> {
 }
 
 const isId = (value: unknown): boolean =>
-  typeof value === 'string' &&
-  isWellFormed(value) &&
-  characters(value) >= 1 &&
-  characters(value) <= limits.idCharactersMax;
+  typeof value === 'string' && isWellFormed(value) && characters(value) <= limits.idCharactersMax;

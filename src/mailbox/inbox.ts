@@ -2,7 +2,7 @@
 
 import type { Inbox, Tx } from '../ports/store.ts';
 import { Refusal, type Result } from '../protocol/errors.ts';
-import { sessionScopedPrincipal } from '../protocol/scope.ts';
+import { namesOf } from '../sessions/principals.ts';
 import type { Caller } from './desk.ts';
 
 /**
@@ -43,12 +43,8 @@ function liveSessions(tx: Tx, project: string, principal: string, nowMs: number)
   });
 }
 
-/** The registered principal, else the configured one; a session-scoped one goes with every id of the session. */
+/** The registered principal, else the configured one, under each of its names. */
 function principalsOf(tx: Tx, project: string, ids: readonly string[], caller: Caller): string[] {
-  const session = tx.sessions.registered(project, ids);
-  const principal = session?.principal_id ?? caller.principal;
-  if (principal === undefined) return [];
-  const host = session?.host_kind ?? 'other';
-  const scoped = ids.map((id) => sessionScopedPrincipal(host, id));
-  return scoped.includes(principal) ? scoped : [principal];
+  const principal = tx.sessions.registered(project, ids)?.principal_id ?? caller.principal;
+  return principal === undefined ? [] : namesOf(tx, principal);
 }

@@ -32,7 +32,7 @@ export async function send(desk: Desk, request: SendRequest, caller: Caller): Pr
   desk.wake.touch();
   return stored.target_kind === 'session'
     ? await handOver(desk, stored, request.payload)
-    : await answerOf(desk, stored, await tellRouter(desk, stored, false));
+    : answerOf(desk, stored, await tellRouter(desk, stored, false));
 }
 
 /** One transaction: message, delivery, event, idempotency record; or the message that the key already names. */
@@ -70,7 +70,7 @@ async function commit(desk: Desk, request: SendRequest, caller: Caller): Promise
   });
 }
 
-/** The router's answer, or the code with which it could not be asked. */
+/** The router's answer, or why it gave none. Nothing that happens here undoes the send. */
 async function tellRouter(desk: Desk, message: Message, wait: boolean): Promise<NotifyAnswer | Fault> {
   const { project, delivery_id } = message;
   try {
@@ -102,16 +102,39 @@ async function handOver(desk: Desk, message: Message, payload: Json): Promise<Re
 /** A failure after the commit says what is kept. */
 function kept(message: Message, code: ErrorCode, text: string, more: { reason?: string } = {}): Refusal {
   const { message_id, delivery_id, event_id } = message;
-  return new Refusal(code, `${text}; the message is kept`, { message_id, delivery_id, event_id, ...more });
+  return new Refusal(code, `${text}; the message is kept as ${message_id}`, {
+    message_id,
+    delivery_id,
+    event_id,
+    ...more,
+  });
 }
 
-async function answerOf(desk: Desk, message: Message, told: NotifyAnswer | Fault): Promise<SendAnswer> {
+/** What is known besides that it is stored; where even that cannot be read, the answer says so by `not_checked`. */
+function answerOf(desk: Desk, message: Message, told: NotifyAnswer | Fault): SendAnswer {
   const reached = !(told instanceof Fault);
-  return desk.store.read((tx) => ({
+  const native = reached ? told.native_delivery : undefined;
+  const quieted = reached ? told.quieted : undefined;
+  return {
     ...message,
-    delivery_state: deliveryStateOf(tx, message.delivery_id),
-    recipient_presence: reached ? presenceOf(tx, message, desk.clock.nowMs()) : 'not_checked',
-    ...(reached && told.quieted !== undefined && { quieted: told.quieted }),
-    ...(reached && told.native_delivery !== undefined && { native_delivery: told.native_delivery }),
-  }));
+    ...observe(desk, message, reached),
+    ...(quieted !== undefined && { quieted }),
+    ...(native !== undefined && { native_delivery: native }),
+  };
+}
+
+function observe(
+  desk: Desk,
+  message: Message,
+  reached: boolean,
+): Pick<SendAnswer, 'delivery_state' | 'recipient_presence'> {
+  try {
+    return desk.store.read((tx) => ({
+      delivery_state: deliveryStateOf(tx, message.delivery_id),
+      recipient_presence: reached ? presenceOf(tx, message, desk.clock.nowMs()) : 'not_checked',
+    }));
+  } catch (error) {
+    if (!(error instanceof Fault)) throw error;
+    return { delivery_state: 'receiver_stored', recipient_presence: 'not_checked' };
+  }
 }

@@ -1,5 +1,5 @@
-// Owner-private files. Postbell makes directories 0700 and files 0600 whatever the umask; one found with any access
-// for others is refused, never silently repaired or used.
+// Owner-private files. Postbell makes directories 0700 and files 0600 whatever the umask. A directory found must be this
+// account’s and not writable by others; a file found with any access for others is refused, never silently repaired.
 
 import {
   chmodSync,
@@ -28,16 +28,18 @@ export function ensureDirectory(directory: string): void {
   if (!stat.isDirectory() || foreign) throw insecure(directory, stat.mode);
 }
 
-/** Reads a file only this account can read. Undefined where there is none. */
+/** Reads a file only this account can read. Undefined where there is none; Fault `insecure_path` for anything else. */
 export function readPrivateFile(file: string): string | undefined {
   try {
     const stat = lstatSync(file);
-    if (!stat.isFile() || stat.uid !== process.getuid?.() || (stat.mode & othersMask) !== 0)
-      throw insecure(file, stat.mode);
+    const isPrivate = stat.isFile() && stat.uid === process.getuid?.() && (stat.mode & othersMask) === 0;
+    if (!isPrivate) throw insecure(file, stat.mode);
     return readFileSync(file, 'utf8');
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw error;
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT') return undefined;
+    if (error instanceof Fault) throw error;
+    throw new Fault('insecure_path', `${file} cannot be read (${code})`, { cause: error });
   }
 }
 

@@ -16,7 +16,6 @@ export interface Places {
   routerSocket: string;
   routerLock: string;
   routerToken: string;
-  hosts: string;
 }
 
 /** An empty or relative XDG value counts as unset. */
@@ -36,7 +35,6 @@ export function placesOf(environment: Environment): Places {
     routerSocket: environment.POSTBELL_ROUTER_SOCKET ?? path.join(directory, 'router-v1.sock'),
     routerLock: path.join(directory, 'router-v1.lock'),
     routerToken: path.join(directory, 'router.token'),
-    hosts: path.join(directory, 'hosts'),
   };
 }
 

@@ -25,8 +25,12 @@ export function fileWake(file: string): Wake {
         const watcher = watch(path.dirname(file), (_, changed) => {
           if (changed === name || changed === null) onTouch();
         });
-        watcher.on('error', () => watcher.close());
-        return () => watcher.close();
+        let stop = (): void => watcher.close();
+        watcher.on('error', () => {
+          watcher.close();
+          stop = pollInstead(file, onTouch);
+        });
+        return () => stop();
       } catch {
         return pollInstead(file, onTouch);
       }

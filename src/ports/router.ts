@@ -6,7 +6,7 @@ import type { Card } from '../protocol/session.ts';
 
 /** What became of one delivery as far as the router knows. */
 export interface NotifyAnswer {
-  /** True where a host accepted it, or where nothing needs handing over (`quieted`). */
+  /** True where a host accepted it, or where an exact session is live and nothing needs handing over (`quieted`). */
   delivered: boolean;
   /** Why not, where it was not delivered. */
   reason?: UnavailableReason | ErrorCode | 'covered' | 'before_checkpoint' | 'dispatched';

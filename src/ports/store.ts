@@ -147,7 +147,7 @@ export interface Sessions {
   /** The newest registration record among `ids`, live or not. */
   registered(project: string, ids: readonly string[]): SessionRow | undefined;
   ofPrincipal(project: string, principal: string): SessionRow[];
-  /** The live connection of any of `ids` with the highest generation. */
+  /** The newest live connection of any of `ids`. */
   live(project: string, ids: readonly string[], nowMs: number): ConnectionRow | undefined;
   /** Every live connection of `ids`, the newest first: more than one where ids were linked while both were live. */
   allLive(project: string, ids: readonly string[], nowMs: number): ConnectionRow[];

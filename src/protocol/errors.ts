@@ -13,21 +13,21 @@ interface CodeRow {
 const row = (fault: FaultSide, retryable: boolean, hint: string): CodeRow => ({ fault, retryable, hint });
 
 const frameFault = row('caller', false, 'version mismatch or defective client');
-const hostFault = row('recipient', true, 'the message is kept; the session can still read it');
-const routerDefect = row('postbell', false, 'the router log names the attempt');
+const hostFault = row('recipient', true, 'the session can still read it');
+const routerDefect = row('postbell', false, 'report it');
 
 const table = {
   usage: row('caller', false, 'see --help'),
-  invalid_request: row('caller', false, 'the field and the accepted values are named'),
+  invalid_request: row('caller', false, 'change the call; see --help or the tool description'),
   path_shaped_identifier: row('caller', false, 'pass the name, for example reviewer'),
   payload_too_large: row('caller', false, 'store the content elsewhere and send where it is'),
   idempotency_conflict: row('caller', false, 'use a new key for new content'),
   invalid_cursor: row('caller', false, 'poll again without a cursor'),
   not_available: row('caller', false, 'check project, recipient and target_kind'),
   intended_for_other_session: row('caller', false, 'only the named session records it'),
-  native_message_too_large: row('caller', false, 'send to the principal, or shorten; the message is kept'),
-  recipient_unavailable: row('recipient', true, 'retry with the same key; the message is kept'),
-  router_unreachable: row('owner', true, 'start it: postbell router; a send is kept'),
+  native_message_too_large: row('caller', false, 'send to the principal, or shorten'),
+  recipient_unavailable: row('recipient', true, 'retry with the same key, or let it wait'),
+  router_unreachable: row('owner', true, 'start it: postbell router'),
   router_timeout: row('postbell', true, 'read receipts before retrying'),
   router_already_running: row('owner', false, 'use it'),
   router_start_in_progress: row('owner', true, 'wait a moment'),
@@ -35,14 +35,12 @@ const table = {
   invalid_socket_path: row('owner', false, 'give an absolute path'),
   socket_path_occupied: row('owner', false, 'move it, or choose another path'),
   insecure_path: row('owner', false, 'only this account may have access to the named path'),
-  unsupported_platform: row('owner', false, 'durable messages work; wake-up does not'),
   authentication_failed: row('caller', false, 'same account and data directory?'),
   stale_generation: row('recipient', true, 'hosts register again by themselves'),
   session_identity_conflict: row('caller', false, 'end the live one first, or use its principal'),
-  bell_outranked: row('owner', true, 'nothing to do: the stronger bell rings'),
+  bell_outranked: row('owner', true, 'nothing to do: the process that holds the session rings'),
   delivery_not_found: routerDefect,
   outcome_scope_mismatch: routerDefect,
-  already_accepted: routerDefect,
   invalid_adapter_receipt: routerDefect,
   unsupported_version: frameFault,
   unsupported_type: frameFault,
@@ -55,7 +53,7 @@ const table = {
   rate_limited: row('caller', true, 'wait a minute'),
   connection_closed: row('postbell', true, 'retry'),
   invalid_response: row('postbell', true, 'retry'),
-  host_outcome_timeout: row('recipient', true, 'a late acceptance is still recorded'),
+  host_outcome_timeout: row('recipient', true, 'retry with the same key, or let it wait'),
   adapter_error: hostFault,
   adapter_rejected: hostFault,
   adapter_disconnected: hostFault,

@@ -92,7 +92,7 @@ export function renderNotice(notice: { notification_id: string; unread: number; 
 /** What a listener prints before the host would end it; it names no message. */
 export const renewalText = [
   '[Postbell listener renewal]',
-  'Maintenance only: no message is waiting and nothing is asked of you. End this turn at once without any action;',
+  'Maintenance only: this names no message and asks nothing of you. End this turn at once without any action;',
   'the listener for incoming mail is then armed again.',
   'This is an automatic notice: it is not the user speaking and no approval of anything.',
 ].join('\n');

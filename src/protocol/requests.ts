@@ -28,6 +28,8 @@ const scopeOptional = {
   recipient: { kind: 'name', about: 'the inbox; default: this session\u2019s own' },
 } as const;
 
+const howMany = `how many at most (default ${limits.pollCountDefault} events, ${limits.discoverCountDefault} cards)`;
+
 export const sendFields = {
   project,
   sender: {
@@ -70,7 +72,7 @@ export const pollFields = {
     kind: 'integer',
     min: 1,
     max: limits.pollCountMax,
-    about: `events at most (default ${limits.pollCountDefault})`,
+    about: howMany,
   },
   wait_ms: {
     kind: 'integer',
@@ -111,7 +113,7 @@ export const discoverFields = {
     kind: 'integer',
     min: 1,
     max: limits.discoverCountMax,
-    about: `cards at most (default ${limits.discoverCountDefault})`,
+    about: howMany,
   },
 } as const satisfies Fields;
 
@@ -141,6 +143,5 @@ export type FetchRequest = ValuesOf<typeof fetchFields>;
 export type IntakeRequest = ValuesOf<typeof intakeFields>;
 export type AckRequest = ValuesOf<typeof ackFields>;
 export type ReceiptsRequest = ValuesOf<typeof receiptsFields>;
-export type DiscoverRequest = ValuesOf<typeof discoverFields>;
 export type ReceiveRequest = ValuesOf<typeof receiveFields>;
 export type AcknowledgeRequest = ValuesOf<typeof acknowledgeFields>;

@@ -61,6 +61,11 @@ export function isSessionId(value: string): boolean {
   );
 }
 
+/** The session that a session-scoped principal would belong to; undefined for any other name. */
+export function sessionOfScopedPrincipal(principal: string): string | undefined {
+  return /^(?:claude-session|codex-thread|session)-(.+)$/s.exec(principal)?.[1];
+}
+
 /** The principal of a session that nobody gave another one. `host` is the host kind of its registration. */
 export function sessionScopedPrincipal(host: string, sessionId: string): string {
   if (host === 'claude') return `claude-session-${sessionId}`;

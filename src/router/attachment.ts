@@ -119,10 +119,11 @@ export class Attachment {
 
   #renewAfter(ms: number): void {
     this.#cancelTimer = this.#options.clock.after(ms, () => {
-      if (this.#client === undefined || this.#key === undefined) return;
-      this.#client.request(this.#about('heartbeat', this.#key), limits.routerCallWaitMs).then(
-        (answer) => this.#renewAfter(Number(answer.lease_ms) / 2),
-        (error: unknown) => this.#failed(error),
+      const client = this.#client;
+      if (client === undefined || this.#key === undefined) return;
+      client.request(this.#about('heartbeat', this.#key), limits.routerCallWaitMs).then(
+        (answer) => client === this.#client && this.#renewAfter(Number(answer.lease_ms) / 2),
+        (error: unknown) => client === this.#client && this.#failed(error),
       );
     });
   }

@@ -33,7 +33,9 @@ export function routerCalls(address: RouterAddress, ports: { clock: Clock }): Ro
       return await connection.request({ ...frame, auth_token }, waitMs);
     } catch (error) {
       if (error instanceof Fault && error.code === 'connection_closed')
-        throw new Fault('router_timeout', 'the router ended before it answered', { cause: error });
+        throw new Fault('router_timeout', 'the router ended before it answered, if it was asked at all', {
+          cause: error,
+        });
       throw error;
     }
   };

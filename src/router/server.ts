@@ -53,7 +53,7 @@ export function routerServer({ ports, token, log, pid, stop }: RouterOptions): R
     },
     close: async () => {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-      await Promise.all(connections.all().map((peer) => dropPeer(desk, peer, 'router_restart')));
+      await Promise.allSettled(connections.all().map((peer) => dropPeer(desk, peer, 'router_restart')));
       for (const socket of sockets) socket.destroy();
       await closed;
     },

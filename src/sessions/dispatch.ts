@@ -6,12 +6,17 @@ import { currentReservation, joinReservation } from '../mailbox/reserve.ts';
 import type { NotifyAnswer } from '../ports/router.ts';
 import type { Acceptance, ConnectionRow, StoredMessage, Tx } from '../ports/store.ts';
 import { noticeEnvelopeOf } from '../protocol/delivery.ts';
+import { Fault } from '../protocol/errors.ts';
 import type { Json } from '../protocol/json.ts';
 import { limits } from '../protocol/limits.ts';
 import { isAttentionWorthy } from '../protocol/message.ts';
 import { isLive } from '../protocol/session.ts';
 import { endConnection } from './disconnect.ts';
+import { namesOf } from './principals.ts';
 import type { HandOff, HostOutcome, Switchboard } from './switchboard.ts';
+
+/** Each try waits as long as a writer may: a minute in all. */
+const recordTriesMax = 12;
 
 /** What the first transaction decided. */
 type Plan = { answer: NotifyAnswer } | { connection: ConnectionRow; handOff: HandOff };
@@ -25,9 +30,23 @@ export async function dispatch(
   const plan = await board.store.write((tx) => decide(tx, board, project, deliveryId));
   if ('answer' in plan) return plan.answer;
   const outcome = await board.hand(plan.connection, plan.handOff);
-  const answer = await board.store.write((tx) => finish(tx, board, plan.connection, plan.handOff, outcome));
+  const answer = await record(() =>
+    board.store.write((tx) => finish(tx, board, plan.connection, plan.handOff, outcome)),
+  );
   board.wake.touch();
   return answer;
+}
+
+/** What a host answered is known once: a locked store is asked again, and the host is not. */
+async function record<T>(write: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await write();
+    } catch (error) {
+      const busy = error instanceof Fault && error.code === 'store_busy';
+      if (!busy || tries >= recordTriesMax) throw error;
+    }
+  }
 }
 
 function decide(tx: Tx, board: Switchboard, project: string, deliveryId: string): Plan {
@@ -73,17 +92,31 @@ function principalTarget(
   const nowMs = board.clock.nowMs();
   const not = (reason: NonNullable<NotifyAnswer['reason']>) => ({ answer: { delivered: false, reason } });
   if (!isAttentionWorthy(message)) return { answer: { delivered: false, quieted: 'progress' } };
+  const names = namesOf(tx, message.recipient);
   const live =
     message.intended_session === undefined
-      ? tx.sessions.liveOfPrincipal(message.project, message.recipient, nowMs)
+      ? liveUnder(tx, message.project, names, nowMs)
       : tx.sessions.live(message.project, tx.identity.chain(message.intended_session), nowMs);
-  if (live === undefined || live.principal_id !== message.recipient) return not('not_live');
+  if (live === undefined || !names.includes(live.principal_id)) return not('not_live');
   if (live.bell === 'none') return not('no_bell');
-  const checkpoint = tx.sessions.checkpoint(message.project, message.recipient);
+  const checkpoint = tx.sessions.checkpoint(message.project, live.principal_id);
   if (checkpoint === undefined || stored.event_seq <= checkpoint) return not('before_checkpoint');
   if (currentReservation(tx, rootOf(tx, live), nowMs) !== undefined) return not('covered');
   if (board.pending(live.connection_id) >= limits.handOffsPendingMax) return not('busy');
   return live;
+}
+
+function liveUnder(
+  tx: Tx,
+  project: string,
+  names: readonly string[],
+  nowMs: number,
+): ConnectionRow | undefined {
+  for (const name of names) {
+    const live = tx.sessions.liveOfPrincipal(project, name, nowMs);
+    if (live !== undefined) return live;
+  }
+  return undefined;
 }
 
 const rootOf = (tx: Tx, connection: ConnectionRow): string =>

@@ -13,10 +13,15 @@ const chainOf = `
   SELECT id FROM linked LEFT JOIN alias ON alias.new_id = linked.id ORDER BY alias.rowid`;
 
 export function identity(database: Database): Identity {
+  const chain = (id: string): string[] => database.all(chainOf, id).map((row) => row.id as string);
   return {
-    chain: (id) => database.all(chainOf, id).map((row) => row.id as string),
+    chain,
     link: (newId, oldId) => {
-      if (newId !== oldId) database.run('INSERT OR IGNORE INTO alias VALUES (?, ?)', newId, oldId);
+      if (newId === oldId) return;
+      // An id was made of one other: where this one was already, the first of its chain is what gets the link.
+      const [first = newId] = chain(newId);
+      if (!chain(oldId).includes(first))
+        database.run('INSERT OR IGNORE INTO alias VALUES (?, ?)', first, oldId);
     },
     launcher: (pid) =>
       database.get('SELECT pid, start_time, session_id FROM launcher WHERE pid = ?', pid) as

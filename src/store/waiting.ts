@@ -1,5 +1,6 @@
-// The one answer to what waits. Reminders, notifier, listener and inbox all come here. `delivery.open` narrows the
-// search to a partial index; the intake facts decide.
+// The one answer to what waits, for inbox and notifier. `delivery.open`, which ends in the transaction that writes the
+// intake, narrows the search to a partial index; the intake facts are asked all the same, so that a damaged store is an
+// error and never an empty inbox.
 
 import type { Inbox, Waiting } from '../ports/store.ts';
 import type { Database } from './database.ts';

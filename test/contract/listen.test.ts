@@ -123,10 +123,9 @@ describe('the listener', () => {
   beforeEach(() => printed.splice(0));
 
   function listen(over: Partial<Parameters<typeof waitForMail>[0]> = {}) {
-    const locks = locksIn(desk.directory);
     return waitForMail({
       desk,
-      take: (name) => locks.tryTake(name),
+      locks: locksIn(desk.directory),
       session: 's1',
       host: undefined,
       hostAlive: () => true,

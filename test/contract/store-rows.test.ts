@@ -59,10 +59,16 @@ describe('the ids of one session', () => {
     }
   });
 
-  it('never include those of another; a second link of one id is ignored', async () => {
-    const chain = await linked(['b', 'a'], ['y', 'x'], ['b', 'x'], ['a', 'a']);
+  it('never include those of another session', async () => {
+    const chain = await linked(['b', 'a'], ['y', 'x'], ['a', 'a']);
     expect(chain('b')).toEqual(['a', 'b']);
     expect(chain('y')).toEqual(['x', 'y']);
+  });
+
+  it('are those of both where an id that has a past is linked to another: a cleared session, pinned later', async () => {
+    const chain = await linked(['cleared', 'own'], ['cleared', 'pinned']);
+    for (const id of ['own', 'cleared', 'pinned'])
+      expect([chain(id)[0], [...chain(id)].sort()]).toEqual(['pinned', ['cleared', 'own', 'pinned']]);
   });
 
   it('may be very many', async () => {

@@ -1,5 +1,6 @@
 // The listener bell: a notice row that the armed `postbell wait` of the session prints, by which Claude Code wakes.
-// The committed row is the evidence; it proves that the next armed listener will print the notice, and nothing else.
+// The committed row is the evidence; it proves that the next armed listener will print this notice or a newer one, and
+// nothing else.
 
 import type { Bell, RingItem, RingOutcome } from '../../ports/bell.ts';
 import type { Clock } from '../../ports/clock.ts';

@@ -11,6 +11,7 @@ import { receive } from '../../mailbox/receive.ts';
 import { send } from '../../mailbox/send.ts';
 import { isRefusal, type Result } from '../../protocol/errors.ts';
 import { type Fields, readFields, type ValuesOf } from '../../protocol/fields.ts';
+import { limits } from '../../protocol/limits.ts';
 import * as requests from '../../protocol/requests.ts';
 
 /** What a command needs of its process. */
@@ -71,7 +72,9 @@ export const commands: Readonly<Record<string, Command>> = {
       fields: requests.discoverFields,
       example: 'postbell message discover --project shop',
     },
-    async ({ desk }, { project, limit = 50 }) => ({ cards: await desk.router.discover({ project, limit }) }),
+    async ({ desk }, { project, limit = limits.discoverCountDefault }) => ({
+      cards: await desk.router.discover({ project, limit }),
+    }),
   ),
   'message fetch': command(
     {

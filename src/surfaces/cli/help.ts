@@ -23,7 +23,7 @@ const manuals: Readonly<Record<string, Manual>> = {
     about: 'send the text on stdin, or typed at the terminal (an empty line ends it)',
     flags: [
       ['[--project TEXT]', 'default: that of the current directory'],
-      ['[--session]', 'RECIPIENT is an exact session id: wait until its host accepts'],
+      ['[--session]', 'RECIPIENT is an exact session id: wait up to 12 s for its host to accept, or fail'],
       ['[--reply-to TEXT]', 'the message this answers'],
       ['[--json]', 'the whole answer, or a failure as JSON'],
     ],
@@ -80,9 +80,17 @@ export function helpFor(first: string, second: string): string | undefined {
   const command = commands[`${first} ${second}`];
   if (command !== undefined) return commandHelp(`${first} ${second}`, command);
   const manual = Object.hasOwn(manuals, first) ? manuals[first] : undefined;
-  if (manual === undefined) return undefined;
+  if (manual === undefined) return groupHelp(first);
   const flags = manual.flags.map(([flag, about]) => helpRow(flag, about));
   return page(manual.words, manual.about, flags.join('\n'), manual.example);
+}
+
+/** The commands that begin with this word. */
+function groupHelp(first: string): string | undefined {
+  const rows = Object.entries(commands).filter(([name]) => name.startsWith(`${first} `));
+  return rows.length === 0
+    ? undefined
+    : rows.map(([name, { about }]) => helpRow(`postbell ${name}`, about)).join('\n');
 }
 
 function commandHelp(name: string, command: Command): string {

@@ -5,7 +5,7 @@ import { Refusal, type Result } from '../../protocol/errors.ts';
 import type { Json } from '../../protocol/json.ts';
 import { limits } from '../../protocol/limits.ts';
 
-/** Twice what a payload may be, and a little: enough to say how large a refused one is. */
+/** Far beyond what a payload may be, so that a refusal can say how large it was. */
 const bytesMax = 4 * limits.payloadBytesMax;
 
 /** The whole input as text: bytes are joined before decoding. Refuses invalid UTF-8. */
@@ -21,7 +21,7 @@ export async function readText(input: Readable): Promise<Result<string>> {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(Buffer.concat(chunks));
   } catch {
-    return new Refusal('invalid_request', 'the input is not valid UTF-8', { field: 'payload' });
+    return new Refusal('invalid_request', 'the input is not valid UTF-8');
   }
 }
 
@@ -29,6 +29,6 @@ export function readJson(text: string): Result<Json> {
   try {
     return JSON.parse(text) as Json;
   } catch {
-    return new Refusal('invalid_request', 'the input is not valid JSON', { field: 'payload' });
+    return new Refusal('invalid_request', 'the input is not valid JSON');
   }
 }

@@ -90,7 +90,7 @@ async function performSend(options: CliOptions): Promise<Result<object> | string
     shortSend(context, {
       recipient,
       body,
-      sender: options.accountName(),
+      accountName: options.accountName(),
       key: options.freshKey(),
       session: parsed.switched.has('session'),
       flags: parsed.values,

@@ -20,7 +20,7 @@ export async function shortSend(
   given: {
     recipient: string;
     body: string;
-    sender: string;
+    accountName: string;
     key: string;
     session: boolean;
     flags: Record<string, unknown>;
@@ -29,7 +29,7 @@ export async function shortSend(
   const request = readFields(sendFields, {
     project: await context.project(),
     ...given.flags,
-    sender: given.sender,
+    sender: context.caller.principal ?? given.accountName,
     recipient: given.recipient,
     idempotency_key: given.key,
     payload: given.body,
@@ -40,11 +40,11 @@ export async function shortSend(
 
 const known: Readonly<Record<Presence, string>> = {
   live: 'a live session of it with a bell is connected; whether it was rung or read is not known yet',
-  deaf: 'its session is live but cannot be rung, so the message waits until it looks',
-  away: 'its session has not been heard of lately, so the message waits',
-  gone: 'no session of it is running, so the message waits',
-  unknown: 'no session ever registered under that name in this project, so the message waits',
-  not_checked: 'the router could not be reached, so nobody was told and the message waits',
+  deaf: 'its session is live but cannot be rung; the message waits until it looks',
+  away: 'its session has not been heard of lately; the message waits',
+  gone: 'its last session has disconnected; the message waits',
+  unknown: 'no session ever registered under that name in this project; the message waits',
+  not_checked: 'the router did not answer, so it is not known whether a session was told; the message waits',
 };
 
 /** What a person may rely on after a send. */

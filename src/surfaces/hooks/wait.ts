@@ -1,19 +1,18 @@
 // `postbell wait`: the one-shot listener of a session. The order is fixed: print, flush, commit the cursor, exit 2.
-// Exit 2 only after text; 0 when it is a duplicate or its host has gone; it never wakes a session for nothing.
+// Exit 2 only after text: a notice, or after long idling the request to be armed again; 0 when it is a duplicate or its
+// host has gone.
 
 import type { Desk } from '../../mailbox/desk.ts';
-import { type Batch, commitBatch, nextBatch } from '../../mailbox/listen.ts';
+import { commitBatch, nextBatch } from '../../mailbox/listen.ts';
 import { notifierLockName } from '../../mailbox/notifier.ts';
+import type { Locks } from '../../ports/lock.ts';
 import { Fault } from '../../protocol/errors.ts';
 import { limits } from '../../protocol/limits.ts';
 import { renewalText } from '../../protocol/notices.ts';
 
-/** Names a lock that one process may hold; undefined where another holds it. */
-type TakeLock = (name: string) => { release(): void } | undefined;
-
 export interface WaitOptions {
   desk: Pick<Desk, 'store' | 'clock' | 'wake'>;
-  take: TakeLock;
+  locks: Locks;
   session: string;
   /** Names the host process, if it is known; one listener a host. */
   host: string | undefined;
@@ -34,9 +33,9 @@ const serverGoneMs = 1_000;
 
 /** @returns the exit status */
 export async function waitForMail(options: WaitOptions): Promise<0 | 2> {
-  const { desk, take } = options;
+  const { desk, locks } = options;
   const root = desk.store.read((tx) => tx.identity.chain(options.session))[0] as string;
-  const hostLock = options.host === undefined ? undefined : take(`listener-host-${options.host}`);
+  const hostLock = options.host === undefined ? undefined : locks.tryTake(`listener-host-${options.host}`);
   if (options.host !== undefined && hostLock === undefined) return 0;
   const events = eventsOf(options);
   const sessionLock = await takeSessionLock(options, `listener-${root}`, events);
@@ -50,10 +49,10 @@ export async function waitForMail(options: WaitOptions): Promise<0 | 2> {
 }
 
 /** The touch makes an older listener look whether its host still lives. */
-async function takeSessionLock({ desk, take, ended }: WaitOptions, name: string, events: Events) {
+async function takeSessionLock({ desk, locks, ended }: WaitOptions, name: string, events: Events) {
   const deadline = desk.clock.nowMs() + sessionLockWaitMs;
   for (let first = true; !ended.aborted; first = false) {
-    const lock = take(name);
+    const lock = locks.tryTake(name);
     if (lock !== undefined || desk.clock.nowMs() >= deadline) return lock;
     if (first) desk.wake.touch();
     await events.next(sessionLockRetryMs);
@@ -66,7 +65,7 @@ async function listen(options: WaitOptions, events: Events): Promise<0 | 2> {
   const renewAtMs = desk.clock.nowMs() + options.renewAfterMs;
   const server = serverWatch(options);
   while (!options.ended.aborted && options.hostAlive() && !server.gone()) {
-    const batch = nextBatch(desk, options.session);
+    const batch = await patiently(options, async () => nextBatch(desk, options.session));
     if (batch === undefined) {
       const leftMs = renewAtMs - desk.clock.nowMs();
       if (leftMs <= 0) {
@@ -76,32 +75,33 @@ async function listen(options: WaitOptions, events: Events): Promise<0 | 2> {
       await events.next(Math.min(leftMs, server.lookAgainMs()));
     } else {
       if (batch.text !== undefined) options.print(`${batch.text}\n`);
-      await commitPatiently(options, batch);
-      if (batch.text !== undefined) return 2;
+      const committed = await patiently(options, () => commitBatch(desk, batch).then(() => true));
+      if (committed && batch.text !== undefined) return 2;
     }
   }
   return 0;
 }
 
-/** What was printed must be passed: a busy store is asked again, never reported as a wake. */
-async function commitPatiently({ desk, ended }: WaitOptions, batch: Batch): Promise<void> {
+/** A busy store is asked again, never reported as a wake. Undefined where a signal came first. */
+async function patiently<T>({ ended }: WaitOptions, work: () => Promise<T>): Promise<T | undefined> {
   while (!ended.aborted) {
     try {
-      return await commitBatch(desk, batch);
+      return await work();
     } catch (error) {
       if (!(error instanceof Fault && error.code === 'store_busy')) throw error;
     }
   }
+  return undefined;
 }
 
 /** Watches the session's MCP server by the notifier lock that it holds for life. */
-function serverWatch({ desk, take, session, unattended }: WaitOptions) {
+function serverWatch({ desk, locks, session, unattended }: WaitOptions) {
   const name = notifierLockName(desk, session);
   let seen = false;
   let freeSinceMs: number | undefined;
   const gone = (): boolean => {
     if (!unattended) return false;
-    const free = take(name);
+    const free = locks.tryTake(name);
     free?.release();
     const nowMs = desk.clock.nowMs();
     seen ||= free === undefined;

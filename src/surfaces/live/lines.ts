@@ -1,9 +1,7 @@
 // One thing that happened, as one line. It says what is known and no more.
 
-import type { Desk } from '../../mailbox/desk.ts';
+import type { FeedItem } from '../../ports/store.ts';
 import { quoted } from '../../protocol/json.ts';
-
-type Item = ReturnType<Parameters<Parameters<Desk['store']['read']>[0]>[0]['feed']['since']>['items'][number];
 
 const shortMessage = (id: string | undefined): string => (id === undefined ? '' : `…${id.slice(-6)}`);
 
@@ -11,12 +9,12 @@ const shortMessage = (id: string | undefined): string => (id === undefined ? '' 
 const shortSession = (id: string): string => quoted(id.length > 16 ? `${id.slice(0, 8)}…` : id);
 
 /** Local time of day, then what happened. */
-export function feedLine(item: Item): string {
+export function feedLine(item: FeedItem): string {
   const time = new Date(item.at).toTimeString().slice(0, 8);
   return `${time}  ${said(item)}`;
 }
 
-function said(item: Item): string {
+function said(item: FeedItem): string {
   const message = shortMessage(item.message_id);
   const session = shortSession(item.to);
   switch (item.kind) {

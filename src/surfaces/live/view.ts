@@ -2,6 +2,7 @@
 // one, plain lines.
 
 import type { Desk } from '../../mailbox/desk.ts';
+import { failureLine } from '../../protocol/errors.ts';
 import { quoted } from '../../protocol/json.ts';
 import { limits } from '../../protocol/limits.ts';
 import { feedLine } from './lines.ts';
@@ -37,7 +38,7 @@ export function liveView({ desk, screen, head, next }: LiveViewOptions): () => v
   let connected = false;
   let cancelTick = (): void => {};
 
-  const look = (): void => {
+  const read = (): void => {
     for (;;) {
       const since = store.read((tx) => tx.feed.since(position));
       position = since.position;
@@ -49,6 +50,15 @@ export function liveView({ desk, screen, head, next }: LiveViewOptions): () => v
       if (since.items.length === 0) break;
     }
     if (screen.isTerminal) draw();
+  };
+
+  /** A store that cannot be read now is said, and asked again. */
+  const look = (): void => {
+    try {
+      read();
+    } catch (error) {
+      screen.write(`${screen.isTerminal ? clear : ''}${failureLine(error, false)}`);
+    }
   };
 
   const draw = (): void => {

@@ -28,15 +28,12 @@ function schemaOf(field: Field): object {
   }
 }
 
-/** @param lacking fields that have a default on this surface */
-export function objectSchema(fields: Fields, lacking: readonly string[] = []): Schema {
+export function objectSchema(fields: Fields): Schema {
   const entries = Object.entries(fields);
   return {
     type: 'object',
     properties: Object.fromEntries(entries.map(([name, field]) => [name, schemaOf(field)])),
-    required: entries
-      .filter(([name, field]) => field.required && !lacking.includes(name))
-      .map(([name]) => name),
+    required: entries.filter(([, field]) => field.required).map(([name]) => name),
     additionalProperties: false,
   };
 }

@@ -7,6 +7,7 @@ import { Server } from '@modelcontextprotocol/server';
 import { StdioServerTransport } from '@modelcontextprotocol/server/stdio';
 import { describeError, isRefusal, Refusal } from '../../protocol/errors.ts';
 import { quoted } from '../../protocol/json.ts';
+import { limits } from '../../protocol/limits.ts';
 import { version } from '../../protocol/version.ts';
 import { type ToolContext, tools } from './tools.ts';
 
@@ -67,7 +68,7 @@ export async function serveMcp(options: {
       server
         .getClientVersion()
         ?.name.replace(/\p{Cc}/gu, '')
-        .slice(0, 64) || 'mcp',
+        .slice(0, limits.sourceHostCharactersMax) || 'mcp',
     roots: async () => {
       if (server.getClientCapabilities()?.roots === undefined) return [];
       const { roots } = await server.listRoots();

@@ -1,0 +1,86 @@
+// Where a session cannot be rung, its sender is told so, and nothing pretends.
+
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type Socket } from 'node:net';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type Home, makeHome, until } from './home.ts';
+import { answer, postbell } from './postbell.ts';
+import { liveCards, openSession } from './session.ts';
+
+let home: Home;
+beforeEach(() => {
+  home = makeHome();
+});
+afterEach(() => home.end());
+
+const projectOf = async () =>
+  (await answer(home.env, home.project, ['send', 'nobody', '--json'], 'x')).project as string;
+
+describe('a session that cannot be rung', () => {
+  it.each([{ POSTBELL_LISTENER: 'off' }, { POSTBELL_CHANNELS: '1' }, { CLAUDE_CODE_SESSION_ATTENDED: '0' }])(
+    'because of %o has no bell, and an exact send fails closed',
+    async (more) => {
+      home.start(['router']);
+      const project = await projectOf();
+      const session = await openSession(home, {
+        CLAUDE_CODE_SESSION_ID: 's1',
+        POSTBELL_RECIPIENT: 'alice',
+        ...more,
+      });
+      await liveCards(home, project, 1);
+      const sent = await answer(home.env, home.project, ['send', 'alice', '--json'], 'hello');
+      expect(sent.recipient_presence).toBe('deaf');
+      const { code, stderr } = await postbell(home.env, home.project, ['send', 's1', '--session'], 'hello');
+      expect(code).toBe(1);
+      expect(stderr).toMatch(
+        /^postbell: recipient_unavailable: the session was not reached \(no_bell\); the message is kept as msg_/,
+      );
+      await session.close();
+    },
+  );
+
+  it('because its project could not be found becomes reachable as soon as it can', async () => {
+    home.start(['router']);
+    const project = await projectOf();
+    rmSync(home.project, { recursive: true });
+    const session = await openSession(home, { CLAUDE_CODE_SESSION_ID: 's1', POSTBELL_RECIPIENT: 'alice' });
+    const lost = await session.call('receive_messages', {});
+    expect(lost.isError).toBe(true);
+    mkdirSync(home.project);
+    expect((await session.call('receive_messages', {})).isError).toBe(false);
+    await liveCards(home, project, 1);
+    await session.close();
+  });
+});
+
+describe('a router that does not answer', () => {
+  it('ends a command in its time, and nobody is said to have been told or not', async () => {
+    await projectOf();
+    const data = home.env.POSTBELL_HOME as string;
+    writeFileSync(path.join(data, 'router.token'), 'x\n', { mode: 0o600 });
+    const taken: Socket[] = [];
+    const silent = createServer((socket) => taken.push(socket));
+    await new Promise<void>((resolve) => silent.listen(path.join(data, 'router-v1.sock'), resolve));
+    const began = Date.now();
+    const status = await postbell(home.env, home.project, ['router', 'status']);
+    expect([status.code, status.stderr]).toEqual([1, expect.stringMatching(/^postbell: router_timeout: /)]);
+    const sent = await postbell(home.env, home.project, ['send', 'alice'], 'hello');
+    expect(sent.stdout).toContain('it is not known whether a session was told');
+    expect(Date.now() - began).toBeLessThan(8_000);
+    for (const socket of taken) socket.destroy();
+    await new Promise((resolve) => silent.close(resolve));
+  });
+
+  it('is not started for ever where there can be none', async () => {
+    const more = { CLAUDE_CODE_SESSION_ID: 's1', POSTBELL_ROUTER_SOCKET: `/${'x'.repeat(110)}` };
+    const session = await openSession(home, more);
+    await until('the store is there', () =>
+      existsSync(path.join(home.env.POSTBELL_HOME as string, 'postbell.db')),
+    );
+    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    expect(existsSync(path.join(home.env.POSTBELL_HOME as string, 'router-v1.lock'))).toBe(false);
+    expect((await session.call('receive_messages', {})).isError).toBe(false);
+    await session.close();
+  });
+});
