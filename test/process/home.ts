@@ -4,7 +4,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { type Env, program, stopRouter } from './postbell.ts';
+import { type Env, endCommands, program, stopRouter } from './postbell.ts';
 
 export interface Started {
   child: ChildProcess;
@@ -20,6 +20,8 @@ export interface Home {
   env: Env;
   /** Starts a command and leaves it running. */
   start(words: string[], more?: Env): Started;
+  /** Runs at the end, the last one first, before the processes are ended. */
+  atEnd(then: () => unknown): void;
   /** Ends everything that was started, and the router. */
   end(): Promise<void>;
 }
@@ -36,6 +38,7 @@ export function makeHome(more: Env = {}): Home {
     ...more,
   };
   const started: Started[] = [];
+  const ending: (() => unknown)[] = [];
   return {
     dir,
     project,
@@ -45,7 +48,10 @@ export function makeHome(more: Env = {}): Home {
       started.push(process_);
       return process_;
     },
+    atEnd: (then) => void ending.push(then),
     end: async () => {
+      for (const then of ending.splice(0).reverse()) await then();
+      endCommands(dir);
       for (const { child } of started) child.kill('SIGTERM');
       const late = new Promise((resolve) => setTimeout(resolve, 3_000));
       await Promise.race([Promise.all(started.map(({ exited }) => exited)), late]);

@@ -1,6 +1,6 @@
 // The product as a person runs it: the bundled program, in a process of its own.
 
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -15,16 +15,35 @@ export interface Finished {
   stderr: string;
 }
 
+/** No command takes longer; what does is killed, and its test fails. */
+const commandMs = 25_000;
+/** Commands that still run, by the home they run in. */
+const running = new Map<ChildProcess, string | undefined>();
+
+/** Kills what still runs in this home: a test that failed did not wait for it. */
+export function endCommands(home: string): void {
+  for (const [child, of] of running) if (of === home) child.kill('SIGKILL');
+}
+
 /** Runs one command to its end. */
 export function postbell(env: Env, cwd: string, words: string[], input = ''): Promise<Finished> {
   return new Promise((resolve, reject) => {
     const child = spawn(process.execPath, [program, ...words], { cwd, env });
+    running.set(child, env.HOME);
+    const late = setTimeout(() => {
+      child.kill('SIGKILL');
+      reject(new Error(`not within ${commandMs} ms: postbell ${words.join(' ')}`));
+    }, commandMs);
     let stdout = '';
     let stderr = '';
     child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString('utf8')));
     child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString('utf8')));
     child.on('error', reject);
-    child.on('close', (code) => resolve({ code, stdout, stderr }));
+    child.on('close', (code) => {
+      clearTimeout(late);
+      running.delete(child);
+      resolve({ code, stdout, stderr });
+    });
     child.stdin.on('error', () => {});
     child.stdin.end(input);
   });

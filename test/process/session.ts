@@ -13,17 +13,18 @@ export interface Session {
   close(): Promise<void>;
 }
 
-/** Starts `postbell mcp` for this session in the home's project. */
-export async function openSession(home: Home, more: Env = {}): Promise<Session> {
+/** Starts `postbell mcp` for this session in the home's project; it ends with the home at the latest. */
+export async function openSession(home: Home, more: Env = {}, words: string[] = []): Promise<Session> {
   const env = { ...home.env, CLAUDE_PROJECT_DIR: home.project, ...more };
   const transport = new StdioClientTransport({
     command: process.execPath,
-    args: [program, 'mcp'],
+    args: [program, 'mcp', ...words],
     env,
     cwd: home.dir,
     stderr: 'ignore',
   });
   const client = new Client({ name: 'test-host', version: '1' });
+  home.atEnd(() => client.close().catch(() => {}));
   await client.connect(transport);
   return {
     client,

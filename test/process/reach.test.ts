@@ -1,0 +1,128 @@
+// Sessions and the router find each other: who starts it, who never does, and what a death of either leaves.
+
+import { existsSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import BetterSqlite3 from 'better-sqlite3';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type Home, makeHome, type Started, until } from './home.ts';
+import { answer, postbell } from './postbell.ts';
+import { liveCards, openSession } from './session.ts';
+
+let home: Home;
+let socket: string;
+
+beforeEach(() => {
+  home = makeHome();
+  socket = path.join(home.env.POSTBELL_HOME as string, 'router-v1.sock');
+});
+afterEach(() => home.end());
+
+async function running(): Promise<Started> {
+  const started = home.start(['router']);
+  await until(
+    'the router answers',
+    async () => (await postbell(home.env, home.project, ['router', 'status'])).code === 0,
+  );
+  return started;
+}
+
+const projectOf = async () =>
+  (await answer(home.env, home.project, ['send', 'alice', '--json'], 'x')).project as string;
+const discover = (project: string) =>
+  postbell(home.env, home.project, ['message', 'discover', '--project', project]);
+const unreachable = {
+  code: 1,
+  stdout: '',
+  stderr: expect.stringMatching(/^postbell: router_unreachable: [^\n]*\n$/),
+};
+
+describe('a router that is not there', () => {
+  it('[SES-060] is an error, never an empty list: for a command before its first start and after its end, and for a tool', async () => {
+    expect(await discover('p')).toEqual(unreachable);
+    const first = await running();
+    expect(await discover('p')).toMatchObject({ code: 0, stdout: '{"cards":[]}\n' });
+    first.child.kill('SIGTERM');
+    await first.exited;
+    expect(await discover('p')).toEqual(unreachable);
+    const second = await running();
+    second.child.kill('SIGKILL');
+    await second.exited;
+    expect(existsSync(socket)).toBe(true);
+    expect(await discover('p')).toEqual(unreachable);
+    const nowhere = { CLAUDE_CODE_SESSION_ID: 's1', POSTBELL_ROUTER_SOCKET: `/${'x'.repeat(110)}` };
+    const session = await openSession(home, nowhere);
+    const { isError, data } = await session.call('message', { action: 'discover' });
+    expect([isError, Object.keys(data)]).toEqual([true, ['error']]);
+    expect(data.error).toMatchObject({ code: 'router_unreachable' });
+  });
+
+  it('[SES-066] is started by no command and no hook', async () => {
+    const project = await projectOf();
+    const words = ['send', 's1', '--session'];
+    expect((await postbell(home.env, home.project, words, 'x')).code).toBe(1);
+    expect(await discover(project)).toEqual(unreachable);
+    const env = { ...home.env, CLAUDE_PROJECT_DIR: home.project };
+    const payload = JSON.stringify({ session_id: 's1', source: 'startup' });
+    const hook = await postbell(env, home.project, ['hook', 'session-start'], payload);
+    expect([hook.code, hook.stdout]).toEqual([0, expect.stringContaining('Postbell: this session is')]);
+    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    expect(existsSync(socket)).toBe(false);
+    expect(existsSync(path.join(path.dirname(socket), 'router-v1.lock'))).toBe(false);
+  });
+
+  it('[SES-066] is started by a session that finds no socket, or a dead one, and outlives it', async () => {
+    const project = await projectOf();
+    const routers: number[] = [];
+    for (const found of ['no socket', 'a dead one']) {
+      expect(existsSync(socket)).toBe(found === 'a dead one');
+      const session = await openSession(home, { CLAUDE_CODE_SESSION_ID: 's1' });
+      await liveCards(home, project, 1);
+      const pid = (await answer(home.env, home.project, ['router', 'status'])).pid as number;
+      await session.close();
+      await liveCards(home, project, 0);
+      expect((await answer(home.env, home.project, ['router', 'status'])).pid).toBe(pid);
+      expect(readFileSync(`/proc/${pid}/environ`, 'utf8')).not.toContain('CLAUDE');
+      routers.push(pid);
+      if (found === 'no socket') process.kill(pid, 'SIGKILL');
+      if (found === 'no socket') await until('it is dead', async () => (await discover(project)).code === 1);
+    }
+    expect(new Set(routers).size).toBe(2);
+  });
+});
+
+describe('a death', () => {
+  it('[SES-039] of a session\u2019s process takes its card within a second', async () => {
+    await running();
+    const project = await projectOf();
+    const session = await openSession(home, { CLAUDE_CODE_SESSION_ID: 's1' });
+    await liveCards(home, project, 1);
+    process.kill(session.pid, 'SIGKILL');
+    const began = Date.now();
+    await liveCards(home, project, 0);
+    expect(Date.now() - began).toBeLessThan(1_500);
+  });
+
+  it('[SES-040] of the router leaves no card: the next one closes what it left open, until hosts register', async () => {
+    const first = await running();
+    const project = await projectOf();
+    const session = await openSession(home, { CLAUDE_CODE_SESSION_ID: 's1' });
+    await liveCards(home, project, 1);
+    process.kill(session.pid, 'SIGSTOP');
+    home.atEnd(() => process.kill(session.pid, 'SIGCONT'));
+    first.child.kill('SIGKILL');
+    await first.exited;
+    const reasons = () => {
+      const store = new BetterSqlite3(path.join(path.dirname(socket), 'postbell.db'), { readonly: true });
+      const rows = store.prepare('SELECT disconnect_reason FROM connection ORDER BY rowid').all();
+      store.close();
+      return (rows as { disconnect_reason: string | null }[]).map((row) => row.disconnect_reason);
+    };
+    expect(reasons()).toEqual([null]);
+    await running();
+    expect(JSON.parse((await discover(project)).stdout)).toEqual({ cards: [] });
+    expect(reasons()).toEqual(['router_restart']);
+    process.kill(session.pid, 'SIGCONT');
+    expect(await liveCards(home, project, 1)).toMatchObject([{ session_id: 's1', generation: 2 }]);
+    expect(reasons()).toEqual(['router_restart', null]);
+  });
+});
