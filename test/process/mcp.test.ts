@@ -31,26 +31,40 @@ describe('postbell mcp', () => {
     expect((alice.client.getInstructions() as string).length).toBeLessThan(2_048);
   });
 
-  it('[HOST-111] refuses server/discover with -32601 and speaks 2025-11-25', async () => {
-    const raw = home.start(['mcp'], { CLAUDE_CODE_SESSION_ID: 'raw', CLAUDE_PROJECT_DIR: home.project });
-    const ask = (id: number, method: string, params: object) =>
-      raw.child.stdin?.write(`${JSON.stringify({ jsonrpc: '2.0', id, method, params })}\n`);
-    ask(1, 'server/discover', { _meta: { 'io.modelcontextprotocol/protocolVersion': '2026-07-28' } });
-    ask(2, 'initialize', {
-      protocolVersion: '2025-11-25',
-      capabilities: {},
-      clientInfo: { name: 'raw', version: '1' },
-    });
-    await expect.poll(() => raw.stdout().trim().split('\n').length, { timeout: 5_000 }).toBe(2);
-    const [refused, initialized] = raw
-      .stdout()
-      .trim()
-      .split('\n')
-      .map((line) => JSON.parse(line));
-    expect(refused).toMatchObject({ id: 1, error: { code: -32601 } });
-    expect(initialized).toMatchObject({ id: 2, result: { protocolVersion: '2025-11-25' } });
-    expect(initialized.result.capabilities).toEqual({ tools: {} });
-  });
+  it.each(['2025-11-25', '2024-11-05'])(
+    '[HOST-111] refuses server/discover with -32601, speaks %s, and is reachable only once initialized',
+    async (protocolVersion) => {
+      const raw = home.start(['mcp'], { CLAUDE_CODE_SESSION_ID: 'raw', CLAUDE_PROJECT_DIR: home.project });
+      const say = (message: object) =>
+        raw.child.stdin?.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
+      const ask = (id: number, method: string, params: object) => say({ id, method, params });
+      const live = async () => {
+        const found = await answer(home.env, home.project, ['message', 'discover', '--project', project]);
+        return (found.cards as { session_id: string }[]).map(({ session_id }) => session_id).sort();
+      };
+      await liveCards(home, project, 1);
+      ask(1, 'server/discover', { _meta: { 'io.modelcontextprotocol/protocolVersion': '2026-07-28' } });
+      ask(2, 'initialize', {
+        protocolVersion,
+        capabilities: {},
+        clientInfo: { name: 'raw', version: '1' },
+      });
+      await expect.poll(() => raw.stdout().trim().split('\n').length, { timeout: 5_000 }).toBe(2);
+      const [refused, initialized] = raw
+        .stdout()
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line));
+      expect(refused).toMatchObject({ id: 1, error: { code: -32601 } });
+      expect(initialized).toMatchObject({ id: 2, result: { protocolVersion } });
+      expect(initialized.result.capabilities).toEqual({ tools: {} });
+      await new Promise((resolve) => setTimeout(resolve, 500));
+      expect(await live()).toEqual(['alice-1']);
+      say({ method: 'notifications/initialized' });
+      await liveCards(home, project, 2);
+      expect(await live()).toEqual(['alice-1', 'raw']);
+    },
+  );
 
   it('walks a message from send to acknowledge, with the same answers as the CLI', async () => {
     const [card] = await liveCards(home, project, 1);
@@ -84,6 +98,7 @@ describe('postbell mcp', () => {
       recipient: 'alice',
       provenance: { transport: 'mcp', source_host: 'test-host', session: 'alice-1' },
     });
+    // The router is told and not waited for: whether the answer already shows its hand-off is a race.
     expect(['receiver_stored', 'inbox_queued']).toContain(sent.data.delivery_state);
     const message_id = sent.data.message_id as string;
     const scope = { recipient: 'alice', message_id };
@@ -125,7 +140,7 @@ describe('postbell mcp', () => {
     expect((await alice.call('receive_messages', {})).data.messages).toHaveLength(0);
   });
 
-  it('[MSG-186] answers a refusal as {error} with the error flag, and never with a payload', async () => {
+  it('answers a refusal as {error} with the error flag, and never with a payload', async () => {
     const missing = await alice.call('message', { action: 'send', payload: 'SENTINEL-1' });
     expect(missing).toEqual({
       isError: true,
@@ -137,6 +152,19 @@ describe('postbell mcp', () => {
           retryable: false,
           hint: expect.any(String),
           details: { field: 'sender' },
+        },
+      },
+    });
+    const unknown = await alice.call('no_such_tool', { payload: 'SENTINEL-2' });
+    expect(unknown).toEqual({
+      isError: true,
+      data: {
+        error: {
+          code: 'invalid_request',
+          message: 'no such tool: "no_such_tool"',
+          fault: 'caller',
+          retryable: false,
+          hint: expect.any(String),
         },
       },
     });

@@ -72,7 +72,7 @@ describe('postbell hook session-start', () => {
     );
   });
 
-  it('[SES-049, SES-053] links the id before a clear with the one after, and nobody else', async () => {
+  it('[SES-049, SES-052, SES-053] links the id before a clear with the one after, and nobody else', async () => {
     await start({ session_id: 'a', source: 'startup' });
     await start({ session_id: 'b', source: 'clear' });
     await start({ session_id: 'c', source: 'clear' });
@@ -81,11 +81,27 @@ describe('postbell hook session-start', () => {
       ['c', 'a'],
       ['b', 'c'],
       ['b', 'a'],
+      ['a', 'a'],
+      ['c', 'c'],
     ] as const)
       expect(await isSame(id, meant)).toBe(true);
     expect(await isSame('d', 'a')).toBe(false);
     await start({ session_id: 'e', source: 'fork' });
     expect(await isSame('e', 'c')).toBe(false);
+  });
+
+  it('[HOST-051] goes by the source: of five, only a clear makes an alias of the session before', async () => {
+    const sources = ['startup', 'resume', 'clear', 'compact', 'fork'] as const;
+    const aliases: string[] = [];
+    for (const source of sources) {
+      await start({ session_id: `before-${source}`, source: 'startup' });
+      await start({ session_id: `after-${source}`, source });
+      if (await isSame(`after-${source}`, `before-${source}`)) aliases.push(source);
+      await start({ session_id: `same-${source}`, source: 'startup' });
+      await start({ session_id: `same-${source}`, source });
+      expect(await isSame(`same-${source}`, `same-${source}`)).toBe(true);
+    }
+    expect(aliases).toEqual(['clear']);
   });
 
   it('[SES-050] links nothing where the process id was reused', async () => {
@@ -109,12 +125,16 @@ describe('postbell hook session-start', () => {
     expect(await isSame('b', 'sub')).toBe(false);
   });
 
-  it('[SES-022] an id that a person pinned and the host\u2019s own name one session', async () => {
-    const session = await openSession(home, { CLAUDE_CODE_SESSION_ID: 'own', POSTBELL_SESSION: 'pinned' });
+  it.each([
+    ['POSTBELL_SESSION', { CLAUDE_CODE_SESSION_ID: 'own', POSTBELL_SESSION: 'pinned' }, []],
+    ['--session', { CLAUDE_CODE_SESSION_ID: 'own' }, ['--session', 'pinned']],
+    ['POSTBELL_SESSION beside a thread id', { CODEX_THREAD_ID: 'own', POSTBELL_SESSION: 'pinned' }, []],
+  ])('[SES-022] an id pinned with %s and the host\u2019s own name one session', async (_, env, words) => {
+    await openSession(home, env, words);
     const project = (await answer(home.env, home.project, ['send', 'x', '--json'], 'x')).project as string;
     expect(await liveCards(home, project, 1)).toMatchObject([{ session_id: 'pinned' }]);
     expect(await isSame('own', 'pinned')).toBe(true);
     expect(await isSame('pinned', 'own')).toBe(true);
-    await session.close();
+    expect(await isSame('other', 'own')).toBe(false);
   });
 });
