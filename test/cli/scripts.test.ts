@@ -1,6 +1,6 @@
 // Runs the scripts of this folder. A script is read as it would be typed:
 //
-//   # what it shows [MSG-001]
+//   # what it shows [MSG-nnn]
 //   $ postbell message poll --project p     a command, with {name} replaced by what was captured
 //   < text                                   a line of its stdin; <- text without the line break
 //   > text                                   its stdout: … stands for anything, {name} captures up to a quote

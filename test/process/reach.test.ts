@@ -4,6 +4,10 @@ import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import BetterSqlite3 from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { systemClock } from '../../src/platform/clock.ts';
+import { systemRandom } from '../../src/platform/random.ts';
+import { openStore } from '../../src/store/open.ts';
+import { registration } from '../contract/desk.ts';
 import { type Home, makeHome, type Started, until } from './home.ts';
 import { answer, postbell } from './postbell.ts';
 import { liveCards, openSession } from './session.ts';
@@ -87,6 +91,40 @@ describe('a router that is not there', () => {
       if (found === 'no socket') await until('it is dead', async () => (await discover(project)).code === 1);
     }
     expect(new Set(routers).size).toBe(2);
+  });
+});
+
+describe('discover', () => {
+  it('[MSG-175] answers with 50 cards unless told otherwise, and takes 1 to 100', async () => {
+    await running();
+    const file = path.join(path.dirname(socket), 'postbell.db');
+    const store = await openStore({ path: file, clock: systemClock, random: systemRandom });
+    await store.write((tx) => {
+      for (let n = 1; n <= 51; n += 1)
+        tx.sessions.connect({
+          registration: registration(`s${n}`),
+          connection_id: `con_${n}`,
+          generation: 1,
+          router_instance: 'run_test',
+          lease_expires_at_ms: Date.now() + 60_000,
+          at: new Date().toISOString(),
+        });
+    });
+    store.close();
+    const found = async (...words: string[]) => {
+      const all = ['message', 'discover', '--project', 'shop', ...words];
+      return ((await answer(home.env, home.project, all)).cards as object[]).length;
+    };
+    expect([await found(), await found('--limit', '1'), await found('--limit', '100')]).toEqual([50, 1, 51]);
+    for (const limit of ['0', '101', '1.5', 'x']) {
+      const words = ['message', 'discover', '--project', 'shop', '--limit', limit];
+      const { code, stdout, stderr } = await postbell(home.env, home.project, words);
+      expect([code, stdout, stderr]).toEqual([
+        1,
+        '',
+        expect.stringMatching(/^postbell: invalid_request: limit/),
+      ]);
+    }
   });
 });
 
