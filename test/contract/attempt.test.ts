@@ -7,6 +7,7 @@ import { dispatch } from '../../src/sessions/dispatch.ts';
 import type { HostOutcome } from '../../src/sessions/switchboard.ts';
 import { settle } from './clock.ts';
 import { accepted, attach, letter, ok, openScene, post, posted, refused, type Scene } from './desk.ts';
+import { failingStore } from './failing.ts';
 
 let desk: Scene;
 beforeEach(async () => {
@@ -142,6 +143,27 @@ describe('an attempt', () => {
     });
     await expect(second).rejects.toThrow(/UNIQUE/);
     expect(desk.counts()).toMatchObject({ host_accept: 1, attempt: 2 });
+  });
+
+  it('[SES-101] and its acceptance are finished in one transaction', async () => {
+    await attach(desk, 's1');
+    const { delivery_id } = await posted(desk, { status: 'result' });
+    desk.onNotify = () => ({ delivered: false });
+    const other = await posted(desk);
+    expect(attempts()).toHaveLength(1);
+    const { database, store } = failingStore(desk);
+    desk.host = () => {
+      database.left = 2;
+      return accepted;
+    };
+    await desk.clock.advance(30_000);
+    const board = { ...desk.board, store };
+    await expect(dispatch(board, 'shop', other.delivery_id)).rejects.toMatchObject({
+      code: 'store_unwritable',
+    });
+    expect(database.left).toBe(0);
+    expect(desk.rows('SELECT delivery_id FROM host_accept')).toEqual([{ delivery_id }]);
+    expect(attempts()[1]).toMatchObject({ state: 'started', finished: 0 });
   });
 
   const connectionOf = () => String(desk.rows('SELECT connection_id FROM connection')[0]?.connection_id);

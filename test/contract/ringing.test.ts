@@ -1,66 +1,37 @@
 // Who rings when: the router's hand-offs, the session's own notifier, and the one reservation that keeps them apart.
-// Bob's session s1 has the listener bell; its process takes hand-offs and runs a notifier.
+// The times at which it rings again are in schedule.test.ts.
 
 import { beforeEach, describe, expect, it } from 'vitest';
 import { listenerBell } from '../../src/hosts/claude-code/bell.ts';
-import { acknowledge } from '../../src/mailbox/acknowledge.ts';
 import { runNotifier } from '../../src/mailbox/notifier.ts';
-import { reconcile, ringForHandOff } from '../../src/mailbox/notify.ts';
+import { reconcile } from '../../src/mailbox/notify.ts';
 import { receipts } from '../../src/mailbox/receipts.ts';
 import type { Bell } from '../../src/ports/bell.ts';
 import type { Json } from '../../src/protocol/json.ts';
 import { dispatch } from '../../src/sessions/dispatch.ts';
-import type { HandOff, HostOutcome } from '../../src/sessions/switchboard.ts';
+import type { HandOff } from '../../src/sessions/switchboard.ts';
 import { locksIn } from '../../src/store/lock.ts';
 import { settle } from './clock.ts';
-import { atEnd, attach, letter, ok, openScene, post, posted, type Scene, sessionCaller } from './desk.ts';
+import { attach, letter, ok, post, posted, type Scene, sessionCaller } from './desk.ts';
+import { failingStore } from './failing.ts';
+import { openRung, type Rung, ringing, startMs } from './rung.ts';
 
 let desk: Scene;
 let bell: Bell;
-const ringing = { caller: sessionCaller('s1'), project: 'shop' };
+let startNotifier: Rung['startNotifier'];
+let rungAt: Rung['rungAt'];
+let reservations: Rung['reservations'];
+let done: Rung['done'];
 
 beforeEach(async () => {
-  desk = await openScene();
-  bell = listenerBell(desk);
-  desk.host = takeHandOff;
-  desk.onNotify = ({ project, delivery_id }) => dispatch(desk.board, project, delivery_id);
+  ({ desk, bell, startNotifier, rungAt, reservations, done } = await openRung());
 });
 
-/** What the session's process does with a hand-off. */
-async function takeHandOff({ attempt_id, delivery_id, envelope }: HandOff): Promise<HostOutcome> {
-  const { notification_id } = envelope as { notification_id: string };
-  const outcome = await ringForHandOff(desk, ringing, bell, { attempt_id, delivery_id, notification_id });
-  if (outcome.outcome === 'accepted') return outcome;
-  return { outcome: 'timeout' };
-}
-
-function startNotifier(): void {
-  const faults: unknown[] = [];
-  const notifier = runNotifier(desk, locksIn(desk.directory), ringing, bell, (error) => faults.push(error));
-  atEnd(() => {
-    notifier.stop();
-    expect(faults).toEqual([]);
-  });
-}
-
-const startMs = Date.parse('2026-03-01T12:00:00.000Z');
-/** Seconds since the scene began at which the listener got a row. */
-const rungAt = () =>
-  desk
-    .rows('SELECT created_at FROM listener_row ORDER BY seq')
-    .map((row) => (Date.parse(String(row.created_at)) - startMs) / 1_000);
-const reservations = () =>
-  desk.rows('SELECT notification_id, state, step, rung_at_ms, expires_at_ms FROM reservation ORDER BY seq');
 const toSession = { target_kind: 'session', recipient: 's1' };
 const stateOf = (message_id: string, recipient = 'bob') =>
   ok(receipts(desk, { project: 'shop', recipient, message_id })).delivery_state;
-const done = (...ids: string[]) => {
-  const messages = ids.map((msg_id) => ({ sender: 'local', msg_id }));
-  return acknowledge(desk, { project: 'shop', messages }, ringing.caller);
-};
-
 describe('one session', () => {
-  it('[INB-030] has one current reservation: ten letters to its principal in a second are one hand-off', async () => {
+  it('[SES-099] has one current reservation: ten letters to its principal in a second are one hand-off', async () => {
     await attach(desk, 's1');
     startNotifier();
     for (let n = 0; n < 10; n += 1) {
@@ -105,6 +76,20 @@ describe('one session', () => {
     expect(reservations()[1]).toMatchObject({ step: 1 });
   });
 
+  it('[SES-099] keeps its step and ends 30 s later when an exact-session hand-off joins its reservation', async () => {
+    await attach(desk, 's1', { lease_ms: 300_000 });
+    startNotifier();
+    await posted(desk);
+    await desk.clock.advance(40_000);
+    expect(reservations()).toMatchObject([{ step: 0 }, { step: 1 }]);
+    await posted(desk, toSession);
+    expect(reservations()).toHaveLength(2);
+    expect(reservations().at(-1)).toMatchObject({ step: 1, expires_at_ms: startMs + 70_000 });
+    await desk.clock.advance(30_000);
+    expect(rungAt()).toEqual([0, 30, 40, 70]);
+    expect(reservations().at(-1)).toMatchObject({ step: 2 });
+  });
+
   it('[SES-099] that its notifier rang for a delivery accepts a late hand-off of it on that row', async () => {
     startNotifier();
     const late = letter(toSession);
@@ -137,22 +122,6 @@ describe('one session', () => {
     expect(stateOf(message_id)).toBe('inbox_queued');
   });
 
-  it('is rung on the whole schedule by a notifier that nobody answers, and at once after a release', async () => {
-    startNotifier();
-    const { message_id } = await posted(desk);
-    await desk.clock.advance(1_100_000);
-    expect(rungAt()).toEqual([0, 30, 90, 210, 450, 750, 1_050]);
-    expect(new Set(reservations().map(({ notification_id }) => notification_id)).size).toBe(7);
-    ok(await done(message_id));
-    await desk.clock.advance(600_000);
-    expect(rungAt()).toHaveLength(7);
-    await posted(desk);
-    await desk.clock.advance(29_999);
-    expect(rungAt()).toHaveLength(8);
-    await desk.clock.advance(1);
-    expect(rungAt()).toHaveLength(9);
-  });
-
   it('is not rung for progress or quiet mail, nor for what was taken in before it was due', async () => {
     startNotifier();
     await posted(desk, { status: 'update' });
@@ -162,7 +131,7 @@ describe('one session', () => {
     const { message_id } = await posted(desk, { status: 'needs_input' });
     await settle();
     expect(desk.rows('SELECT text FROM listener_row')[0]?.text).toContain('1 message waits and 2 progress');
-    ok(await done(message_id));
+    await done(message_id);
     await desk.clock.advance(600_000);
     expect(desk.counts()).toMatchObject({ reservation: 1, listener_row: 1 });
   });
@@ -179,7 +148,7 @@ describe('one session', () => {
     ]);
     await desk.clock.advance(20_000);
     expect(stateOf(second.message_id)).toBe('inbox_queued');
-    ok(await done(second.message_id));
+    await done(second.message_id);
     expect(stateOf(second.message_id)).toBe('receiver_acknowledged');
   });
 
@@ -256,7 +225,7 @@ describe('the listener bell', () => {
     attempt: { attempt_id: handOff.attempt_id, delivery_id: handOff.delivery_id },
   });
 
-  it('[INB-051] accepts by a committed row; for an attempt that is over it writes nothing and gives no answer', async () => {
+  it('[INB-051, MSG-034] accepts by a committed row; for an attempt that is over it writes nothing and gives no answer', async () => {
     await attach(desk, 's1');
     const first = await posted(desk, toSession);
     expect(first.native_delivery?.receipt).toEqual({
@@ -297,6 +266,38 @@ describe('the listener bell', () => {
     await post(desk, toSession);
     expect(outcome).toEqual({ outcome: 'unknown' });
     expect(desk.counts().listener_row).toBe(0);
+  });
+
+  it('[INB-051] writes row and state in one transaction: none of them where one fails', async () => {
+    await posted(desk);
+    let ring: Parameters<Bell['ring']>[0] | undefined;
+    const late: Bell = {
+      ...bell,
+      ring: async (item) => {
+        ring = item;
+        return { outcome: 'unknown' };
+      },
+    };
+    await reconcile(desk, ringing, late);
+    const { database, store } = failingStore(desk);
+    const failing = listenerBell({ ...desk, store });
+    const written = () => ({
+      rows: desk.counts().listener_row,
+      state: reservations()[0]?.state,
+      rung: desk.rows('SELECT rung FROM reservation_cover').map((row) => row.rung),
+    });
+    for (const nth of [1, 2, 3]) {
+      database.left = nth;
+      await expect(failing.ring(ring as typeof ring & object)).rejects.toMatchObject({
+        code: 'store_unwritable',
+      });
+      expect(database.left).toBe(0);
+      expect(written()).toEqual({ rows: 0, state: 'preparing', rung: [0] });
+    }
+    database.left = 4;
+    expect(await failing.ring(ring as typeof ring & object)).toMatchObject({ outcome: 'accepted' });
+    expect(database.left).toBe(1);
+    expect(written()).toEqual({ rows: 1, state: 'inbox_queued', rung: [1] });
   });
 
   it('[INB-051] writes for the notifier only while its own reservation is current and preparing', async () => {
