@@ -51,14 +51,31 @@ describe('a delivery to a principal', () => {
     expect(handedTo()).toEqual(['s2']);
     await posted(desk, { intended_session: 's1' });
     expect(handedTo()).toEqual(['s2', 's1']);
-    await posted(desk, { intended_session: 'not here' });
-    await posted(desk, { intended_session: 'carols' });
-    await posted(desk, { intended_session: 'deaf' });
-    expect(handedTo()).toEqual(['s2', 's1']);
     await attach(desk, 's2', { lease_ms: 1 });
     await desk.clock.advance(31_000);
     await posted(desk);
     expect(handedTo()).toEqual(['s2', 's1', 's1']);
+  });
+
+  it.each([
+    ['not here', 'not_live'],
+    ['carols', 'not_live'],
+    ['far', 'not_live'],
+    ['deaf', 'no_bell'],
+  ])('[SES-093] that is intended for %s goes to nobody: %s', async (intended_session, reason) => {
+    await attach(desk, 's1');
+    await attach(desk, 'deaf', { bell: 'none' });
+    await attach(desk, 'carols', { principal_id: 'carol' });
+    await attach(desk, 'far', { project: 'bank' });
+    const answers: unknown[] = [];
+    desk.onNotify = async ({ project, delivery_id }) => {
+      const answer = await dispatch(desk.board, project, delivery_id);
+      answers.push(answer);
+      return answer;
+    };
+    await posted(desk, { intended_session });
+    expect(answers).toEqual([{ delivered: false, reason }]);
+    expect(desk.handed).toEqual([]);
   });
 
   it('that is intended for one session goes to no other, and stays while that is away', async () => {
@@ -105,14 +122,25 @@ describe('a delivery to an exact session', () => {
     expect(desk.handed.every(({ project }) => project === 'shop')).toBe(true);
   });
 
-  it('fails with the reason why nobody could be asked', async () => {
+  it('[SES-094] goes to the newest of two that were live before their ids were linked', async () => {
+    await attach(desk, 'x1');
+    await attach(desk, 'x2');
+    await desk.store.write((tx) => tx.identity.link('x2', 'x1'));
+    for (const recipient of ['x1', 'x2']) await posted(desk, toSession({ recipient }));
+    expect(handedTo()).toEqual(['x2', 'x2']);
+  });
+
+  it('[MSG-034] fails with the reason why nobody could be asked', async () => {
     await attach(desk, 'deaf', { bell: 'none' });
     const gone = await attach(desk, 'gone');
     await disconnect(desk.board, gone.connection_id, 'socket_closed');
     await attach(desk, 'far', { project: 'bank' });
     await attach(desk, 'busy');
-    const reasonOf = async (recipient: string) =>
-      refused(await post(desk, toSession({ recipient }))).details?.reason;
+    const reasonOf = async (recipient: string) => {
+      const { code, details } = refused(await post(desk, toSession({ recipient })));
+      expect(code).toBe('recipient_unavailable');
+      return details?.reason;
+    };
     expect(await reasonOf('deaf')).toBe('no_bell');
     expect(await reasonOf('gone')).toBe('not_live');
     expect(await reasonOf('unheard of')).toBe('never_registered');
@@ -120,7 +148,8 @@ describe('a delivery to an exact session', () => {
     desk.board.pending = () => 64;
     expect(await reasonOf('busy')).toBe('busy');
     desk.board.pending = () => 63;
-    expect(await reasonOf('busy').catch(() => 'accepted')).toBe('accepted');
+    const sent = await posted(desk, toSession({ recipient: 'busy' }));
+    expect(sent.native_delivery?.status).toBe('native_accepted');
     expect(attempts()).toHaveLength(1);
   });
 

@@ -9,7 +9,6 @@ import { poll } from '../../src/mailbox/poll.ts';
 import { receipts } from '../../src/mailbox/receipts.ts';
 import { readFields } from '../../src/protocol/fields.ts';
 import { ackFields, intakeFields } from '../../src/protocol/requests.ts';
-import { disconnect } from '../../src/sessions/disconnect.ts';
 import { dispatch } from '../../src/sessions/dispatch.ts';
 import { alice, attach, ok, openScene, post, posted, refused, type Scene, sessionCaller } from './desk.ts';
 
@@ -194,83 +193,4 @@ describe('fetching', () => {
     expect(desk.counts()).toEqual(before);
     expect(desk.wake.touches).toBe(touches);
   });
-});
-
-describe('the observation beside an acceptance', () => {
-  it('[MSG-104, MSG-105] is of the session that was meant, made anew at each reading, and never stored', async () => {
-    const s1 = await attach(desk, 's1');
-    await desk.store.write((tx) => tx.identity.link('s1b', 's1'));
-    const plain = await posted(desk);
-    ok(await dispatchAccepted(plain.delivery_id));
-    const meant = await posted(desk, { intended_session: 's1b' });
-    await desk.clock.advance(31_000);
-    ok(await dispatchAccepted(meant.delivery_id));
-    const observed = (message_id: string, recipient = 'bob') => {
-      const fact = factsOf(message_id, recipient).receipts.find(
-        ({ receipt_kind }) => receipt_kind === 'host_accept',
-      );
-      return fact?.receipt_kind === 'host_accept' ? fact.delivery_state : undefined;
-    };
-    expect(observed(plain.message_id)).toEqual({
-      observed_at: '2026-03-01T12:00:31.000Z',
-      intake: 'pending',
-      target_session: 'not_applicable',
-    });
-    const pending = { intake: 'pending', session: 's1b' };
-    expect(observed(meant.message_id)).toMatchObject({ ...pending, target_session: 'live' });
-    await disconnect(desk.board, s1.connection_id, 'socket_closed');
-    expect(observed(meant.message_id)).toMatchObject({ ...pending, target_session: 'not_live' });
-    const before = desk.counts();
-    await desk.clock.advance(3_600_000);
-    expect(observed(meant.message_id)).toMatchObject({ ...pending, target_session: 'not_live' });
-    expect(desk.counts()).toEqual(before);
-    expect(desk.handed).toHaveLength(2);
-    await attach(desk, 's1b');
-    expect(observed(meant.message_id)).toMatchObject({ ...pending, target_session: 'live' });
-    ok(await take(meant.message_id, sessionCaller('s1')));
-    expect(observed(meant.message_id)).toMatchObject({ intake: 'recorded', target_session: 'live' });
-    ok(await take(plain.message_id, sessionCaller('s1')));
-    expect(observed(plain.message_id)).toMatchObject({
-      intake: 'recorded',
-      target_session: 'not_applicable',
-    });
-    const ghost = await ghostly(s1.connection_id);
-    expect(observed(ghost, 'ghost')).toMatchObject({
-      intake: 'pending',
-      target_session: 'unknown',
-      session: 'ghost',
-    });
-    ok(await take(ghost, alice, { recipient: 'ghost' }));
-    expect(observed(ghost, 'ghost')).toMatchObject({ intake: 'recorded', target_session: 'unknown' });
-    const columns = desk.rows(
-      `SELECT p.name FROM sqlite_schema s, pragma_table_info(s.name) p WHERE s.type = 'table'`,
-    );
-    const names = columns.map(({ name }) => name);
-    for (const name of ['delivery_state', 'target_session', 'observed_at']) expect(names).not.toContain(name);
-  });
-
-  /** Mail for a session that nobody registered, as if another's connection had accepted it. */
-  async function ghostly(connection_id: string): Promise<string> {
-    await post(desk, { target_kind: 'session', recipient: 'ghost' });
-    const [row] = desk.rows(`SELECT message_id, delivery_id FROM delivery WHERE recipient = 'ghost'`);
-    const { message_id, delivery_id } = row as { message_id: string; delivery_id: string };
-    const attempt = { attempt_id: 'att_ghost', delivery_id };
-    await desk.store.write((tx) => {
-      tx.attempts.start({ ...attempt, connection_id, router_instance: 'run_1', at: 'now' });
-      const acceptance = {
-        ...attempt,
-        host_accept_id: 'acc_ghost',
-        content: 'notice',
-        receipt: '{}',
-      } as const;
-      tx.attempts.accept({ ...acceptance, adapter_kind: 'claude-listener', accepted_at: 'now' });
-    });
-    return message_id;
-  }
-
-  async function dispatchAccepted(delivery_id: string) {
-    const answer = await dispatch(desk.board, 'shop', delivery_id);
-    expect(answer.native_delivery?.status).toBe('native_accepted');
-    return answer;
-  }
 });

@@ -108,8 +108,13 @@ describe('a payload', () => {
       JSON.parse(`${'{"a":'.repeat(10_000)}1${'}'.repeat(10_000)}`) as Json,
     ]) {
       const answer = await post(desk, { ...asJson, payload });
-      if (isRefusal(answer))
+      if (isRefusal(answer)) {
         expect(answer).toMatchObject({ code: 'invalid_request', details: { field: 'payload' } });
+        continue;
+      }
+      const { message_id } = answer;
+      const fetched = ok(fetchMessage(desk, { project: 'shop', recipient: 'bob', message_id }));
+      expect(JSON.stringify(fetched.payload) === JSON.stringify(payload)).toBe(true);
     }
   });
 });

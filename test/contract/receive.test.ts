@@ -51,6 +51,7 @@ describe('receiving', () => {
     const before = desk.counts();
     const first = ok(read());
     expect(first.messages.map(({ payload }) => payload)).toEqual(['to bob', 'meant for s1', 'to s1']);
+    expect(first.messages.map(({ untrusted }) => untrusted)).toEqual([true, true, true]);
     expect(ok(read())).toEqual(first);
     expect(ok(read({}, sessionCaller('s1b')))).toEqual(first);
     expect(difference(before, desk.counts())).toEqual({});
@@ -91,16 +92,19 @@ describe('receiving', () => {
     expect(ok(read())).toEqual({ messages: [], remaining: 0, progress_waiting: 0 });
   });
 
-  it('[INB-067, MSG-084] takes any id of a notice, or none, for the same answer', async () => {
-    await write(2);
-    const current = desk.rows('SELECT notification_id FROM reservation');
-    expect(current).toEqual([]);
+  it('[INB-067] takes any id of a notice, or none, for the same answer', async () => {
+    const covered = (await posted(desk)).delivery_id;
+    await posted(desk);
     const plain = ok(read());
+    expect(plain.messages).toHaveLength(2);
     for (const notification_id of ['ab12cd', 'unknown', 'x'.repeat(255), null])
       expect(ok(read({ notification_id }))).toEqual(plain);
-    const stale = await desk.store.write((tx) => openReservation(tx, desk, 's1', []));
-    const newest = await desk.store.write((tx) => openReservation(tx, desk, 's1', []));
-    for (const notification_id of [stale, newest]) expect(ok(read({ notification_id }))).toEqual(plain);
+    const open = () => desk.store.write((tx) => openReservation(tx, desk, 's1', [covered]));
+    const [stale, current] = [await open(), await open()];
+    expect(desk.rows('SELECT notification_id FROM reservation ORDER BY seq DESC LIMIT 1')).toEqual([
+      { notification_id: current },
+    ]);
+    for (const notification_id of [stale, current]) expect(ok(read({ notification_id }))).toEqual(plain);
     expect(desk.counts()).toMatchObject({ reservation: 2, receipt: 0 });
   });
 
@@ -173,11 +177,16 @@ describe('acknowledging', () => {
   });
 
   it('[INB-077] never consumes what arrived meanwhile', async () => {
-    await write(1);
-    const read1 = ok(read()).messages.map(({ receipt }) => receipt);
-    const [later] = await write(1);
-    ok(await done(read1));
-    expect(ok(read()).messages.map(({ message_id }) => message_id)).toEqual([later]);
+    const first = await posted(desk);
+    const given = ok(read()).messages.map(({ receipt }) => receipt);
+    const later = await posted(desk);
+    const both = [first.delivery_id, later.delivery_id];
+    await desk.store.write((tx) => openReservation(tx, desk, 's1', both));
+    ok(await done(given));
+    expect(ok(read()).messages.map(({ message_id }) => message_id)).toEqual([later.message_id]);
+    expect(desk.rows('SELECT delivery_id FROM receipt GROUP BY delivery_id')).toEqual([
+      { delivery_id: first.delivery_id },
+    ]);
   });
 
   it('[INB-079] leaves the mail of others alone, and names what is meant for another session', async () => {

@@ -3,10 +3,11 @@
 import type { Socket } from 'node:net';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { isRefusal } from '../../src/protocol/errors.ts';
+import { discoverFields } from '../../src/protocol/requests.ts';
 import { Connections, type Peer } from '../../src/router/connections.ts';
 import { type Handlers, handlersOf } from '../../src/router/handlers.ts';
 import { settle } from './clock.ts';
-import { openScene, posted, refused, registration, type Scene } from './desk.ts';
+import { openScene, posted, read, refused, registration, type Scene } from './desk.ts';
 
 let desk: Scene;
 let connections: Connections;
@@ -66,6 +67,62 @@ describe('the router', () => {
     expect(await first).toMatchObject({ delivered: true });
     expect(await second).toEqual(await first);
     expect(desk.counts()).toMatchObject({ attempt: 1, host_accept: 1 });
+  });
+
+  it.each(['replaced', 'expired'])(
+    '[SES-041] takes no outcome and no end from a connection that was %s',
+    async (how) => {
+      const old = process();
+      const key = await register(old.peer, 's1');
+      const { delivery_id } = await posted(desk);
+      const asked = { auth_token: 'token', project: 'shop', delivery_id, wait: true };
+      const told = handlers.notify(process().peer, asked);
+      await settle();
+      const { attempt_id } = old.frames[0] as { attempt_id: string };
+      const newer = process();
+      if (how === 'replaced') await register(newer.peer, 's1');
+      else desk.clock.jump(60_001);
+      const outcome = { attempt_id, delivery_id, ...keyOf(key) };
+      for (const frame of [
+        handlers.host_accept(old.peer, { ...outcome, content: 'notice', receipt: {} }),
+        handlers.host_reject(old.peer, { ...outcome, failure_code: 'adapter_error' }),
+        handlers.disconnect(old.peer, { ...where, ...keyOf(key) }),
+        handlers.heartbeat(old.peer, { ...where, ...keyOf(key) }),
+      ])
+        expect(refused(await frame).code).toBe('stale_generation');
+      await desk.clock.advance(10_000);
+      expect(await told).toEqual({ delivered: false, reason: how === 'replaced' ? 'replaced' : 'not_live' });
+      expect(desk.rows('SELECT state FROM attempt')).toEqual([{ state: 'stale_generation' }]);
+      expect(desk.counts().host_accept).toBe(0);
+      if (how === 'replaced') expect(newer.peer.connection).toBeDefined();
+    },
+  );
+
+  it('[MSG-009] registers and discovers under one spelling: decomposed, composed, with spaces around', async () => {
+    const spellings = [' cafe\u0301 ', 'caf\u00e9'];
+    for (const [index, name] of spellings.entries()) {
+      const { peer } = process();
+      await register(peer, `s${index}`, { project: name, principal_id: name });
+      for (const asked of spellings) {
+        const { project } = read(discoverFields, { project: asked });
+        const { cards } = (await handlers.discover(peer, { auth_token: 'token', project })) as {
+          cards: object[];
+        };
+        expect(cards).toHaveLength(index + 1);
+        for (const card of cards)
+          expect(card).toMatchObject({ project: 'caf\u00e9', principal_id: 'caf\u00e9' });
+      }
+    }
+  });
+
+  it('[SES-030] registers no session id that is too long or has a control character', async () => {
+    const { peer } = process();
+    await register(peer, 'x'.repeat(128));
+    for (const session_id of ['x'.repeat(129), 'a\n', '', '\ud800']) {
+      const frame = { ...credentials, ...registration('s1'), session_id };
+      expect(refused(await handlers.register(process().peer, frame)).code).toBe('invalid_field');
+    }
+    expect(desk.counts()).toMatchObject({ connection: 1 });
   });
 
   it('waits 10 s for a host, then records that, and tells the sender', async () => {

@@ -61,6 +61,9 @@ describe('the query', () => {
     await toSession('s9', 'to a session of another principal');
     await toSession('s7', 'to a session that nobody registered');
     expect(seenBy('s1')).toEqual(['to R', 'to R, meant for S', 'to the session']);
+    for (const caller of [sessionCaller('s1'), alice])
+      for (const message of ok(receive(desk, { project: 'shop', recipient: 'bob' }, caller)).messages)
+        expect(message.untrusted).toBe(true);
     expect(seenByNobody()).toEqual(['to R', 'to the session']);
     expect(seenBy('s1', 'bank')).toEqual(['to R in another project']);
   });
