@@ -125,6 +125,49 @@ describe('an inbox', () => {
   });
 });
 
+describe('the fields that are checked below', () => {
+  it('[MSG-013] are all names and all texts of every action', () => {
+    const named = (kind: 'name' | 'text') =>
+      fieldsOfKind(kind).map(({ action, field }) => `${action}.${field}`);
+    expect(named('name')).toEqual([
+      'send.project',
+      'send.recipient',
+      'send.intended_session',
+      'poll.project',
+      'poll.recipient',
+      'fetch.project',
+      'fetch.recipient',
+      'intake.project',
+      'intake.recipient',
+      'ack.project',
+      'ack.recipient',
+      'receipts.project',
+      'receipts.recipient',
+      'discover.project',
+      'receive.project',
+      'receive.recipient',
+      'acknowledge.project',
+      'acknowledge.recipient',
+    ]);
+    expect(named('text')).toEqual([
+      'send.sender',
+      'send.idempotency_key',
+      'send.correlation_id',
+      'send.reply_to',
+      'send.task_id',
+      'poll.cursor',
+      'fetch.message_id',
+      'intake.message_id',
+      'intake.idempotency_key',
+      'ack.message_id',
+      'ack.idempotency_key',
+      'ack.host_accept_id',
+      'receipts.message_id',
+      'receive.notification_id',
+    ]);
+  });
+});
+
 describe('a name', () => {
   it.each(fieldsOfKind('name'))(
     'may not look like an absolute path: $field of $action',
@@ -168,6 +211,21 @@ describe('a name', () => {
       });
     },
   );
+
+  it('[MSG-013] holds no lone surrogate in a receipt that is given back', async () => {
+    const desk = await openScene();
+    await posted(desk);
+    for (const item of [
+      { sender: 'local', msg_id: '\ud800' },
+      { sender: '\ud800', msg_id: 'm' },
+    ]) {
+      const given = read(acknowledgeFields, { project: 'shop', recipient: 'bob', messages: [item] });
+      expect(refused(await acknowledge(desk, given, alice))).toMatchObject({
+        code: 'invalid_request',
+        details: { field: 'messages' },
+      });
+    }
+  });
 
   it('[MSG-013] may hold one in the payload, whose JSON escapes it', async () => {
     const desk = await openScene();

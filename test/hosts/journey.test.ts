@@ -1,7 +1,7 @@
 // The journey: two real Claude Code sessions exchange mail; one of them sat idle and never had a prompt. Told over
 // real processes: the plugin from this tree, the host, the router, the store.
 
-import { mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
@@ -65,7 +65,7 @@ async function stream(inbox: string, ...args: string[]) {
   return session;
 }
 
-/** A listener is armed and the server registered: the session can be rung. */
+/** As many servers of this inbox are registered: mail to it is handed over, whether a listener is armed yet or not. */
 async function reachable(inbox: string, count = 1): Promise<string> {
   let projectId = '';
   await expect
@@ -101,6 +101,12 @@ async function projectOf(): Promise<string> {
 const kinds = (receipts: { receipt_kind: string; value: string }[]): string[] =>
   receipts.map(({ receipt_kind, value }) => `${receipt_kind} ${value}`);
 
+/** Whether the process is a listener, as the plugin starts it. */
+function isListener(pid: number): boolean {
+  const [, entry = '', word] = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
+  return entry.endsWith('launch.cjs') && word === 'wait';
+}
+
 const modelTexts = (session: string): string =>
   model
     .requestsOf(session)
@@ -108,7 +114,7 @@ const modelTexts = (session: string): string =>
     .join('\n');
 
 describeWithClaude('the journey', () => {
-  it('[MSG-034, HOST-043] wakes an idle session without any prompt; its answer wakes a second one; the receipts say what happened', async () => {
+  it('wakes an idle session without any prompt; its answer wakes a second one; the receipts say what happened', async () => {
     const alice = await stream('alice');
     const bob = await ttySession({ ...env, POSTBELL_RECIPIENT: 'bob' }, project);
     ending.push(bob.end);
@@ -181,14 +187,15 @@ describeWithClaude('the journey', () => {
       .toBe('receiver_acknowledged');
   });
 
-  it('[SES-040, MSG-136] goes on after the router is killed with -9 in the middle', async () => {
+  it('goes on after the router is killed with -9 in the middle', async () => {
     const alice = await stream('alice');
     const projectId = await reachable('alice');
     const { pid } = await answer(env, project, ['router', 'status']);
     process.kill(pid as number, 'SIGKILL');
     await expect.poll(() => alive(pid as number)).toBe(false);
     const sent = await answer(env, project, ['send', 'alice', '--json'], 'first after the kill');
-    expect(['not_checked', 'live', 'away', 'gone']).toContain(sent.recipient_presence);
+    // Whether a router runs again yet, and the session is back at it, is a race; that nobody would come is never said.
+    expect(['not_checked', 'live', 'away']).toContain(sent.recipient_presence);
     await alice.waitResult(1, 30_000);
     await reachable('alice');
     const scope = { project: projectId, recipient: 'alice', message_id: sent.message_id as string };
@@ -237,6 +244,8 @@ describeWithClaude('the journey', () => {
         adapter_kind: 'claude-listener',
       });
       await alice.waitResult(2 + index, 20_000);
+      await expect(alice.waitResult(3 + index, 2_000)).rejects.toThrow();
+      expect(alice.living().filter(isListener)).toHaveLength(1);
       const facts = await factsOf(env, project, {
         project: projectId,
         recipient: id,
