@@ -5,7 +5,7 @@ import { Refusal, type Result } from '../protocol/errors.ts';
 import { limits } from '../protocol/limits.ts';
 import type { PollRequest } from '../protocol/requests.ts';
 import { type Desk, newId } from './desk.ts';
-import { untilTouched } from './wait.ts';
+import { untilTouched } from './until-touched.ts';
 
 export interface PollAnswer {
   project: string;

@@ -8,7 +8,7 @@ import { limits } from '../protocol/limits.ts';
 import { closeLeftOpen, expireLeases } from '../sessions/disconnect.ts';
 import type { Switchboard } from '../sessions/switchboard.ts';
 import { Connections, type Peer, writeTo } from './connections.ts';
-import { type Desk, dropPeer, type Handlers, handlersOf } from './handlers.ts';
+import { dropPeer, type Handlers, handlersOf, type RouterContext } from './handlers.ts';
 import { lineReader } from './lines.ts';
 
 const counted = new Set<RequestFrame['type']>(['register', 'heartbeat', 'discover']);
@@ -40,9 +40,9 @@ export function routerServer({ ports, token, log, pid, stop }: RouterOptions): R
     pending: (connectionId) => connections.pending(connectionId),
   };
   const describe = (): object => ({ pid, uptime_ms: ports.clock.nowMs() - startedMs });
-  const desk: Desk = { board, connections, token, log, stop, describe };
+  const context: RouterContext = { board, connections, token, log, stop, describe };
   const sockets = new Set<Socket>();
-  const server = createServer(acceptor(desk, sockets));
+  const server = createServer(acceptor(context, sockets));
   return {
     listen: async (socketPath) => {
       await closeLeftOpen(ports);
@@ -53,7 +53,7 @@ export function routerServer({ ports, token, log, pid, stop }: RouterOptions): R
     },
     close: async () => {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-      await Promise.allSettled(connections.all().map((peer) => dropPeer(desk, peer, 'router_restart')));
+      await Promise.allSettled(connections.all().map((peer) => dropPeer(context, peer, 'router_restart')));
       for (const socket of sockets) socket.destroy();
       await closed;
     },
@@ -68,11 +68,11 @@ function listening(server: Server, socketPath: string): Promise<void> {
 }
 
 /** Takes one client; an error on its socket ends that client and nothing else. */
-function acceptor(desk: Desk, sockets: Set<Socket>): (socket: Socket) => void {
-  const handlers = handlersOf(desk);
-  const { clock } = desk.board;
+function acceptor(context: RouterContext, sockets: Set<Socket>): (socket: Socket) => void {
+  const handlers = handlersOf(context);
+  const { clock } = context.board;
   const failed = (what: string) => (error: unknown) =>
-    desk.log.warn(what, { code: describeError(error).code });
+    context.log.warn(what, { code: describeError(error).code });
 
   const handle = async (peer: Peer, frame: RequestFrame): Promise<Result<object>> => {
     if (counted.has(frame.type) && overRate(peer, clock.nowMs()))
@@ -81,7 +81,7 @@ function acceptor(desk: Desk, sockets: Set<Socket>): (socket: Socket) => void {
       return await perform(handlers, peer, frame);
     } catch (error) {
       const { code, message } = describeError(error);
-      desk.log.warn('request failed', { type: frame.type, code });
+      context.log.warn('request failed', { type: frame.type, code });
       return new Refusal(code, message);
     }
   };
@@ -105,7 +105,7 @@ function acceptor(desk: Desk, sockets: Set<Socket>): (socket: Socket) => void {
     socket.on('error', () => socket.destroy());
     socket.on('close', () => {
       sockets.delete(socket);
-      dropPeer(desk, peer, 'socket_closed').catch(failed('drop failed'));
+      dropPeer(context, peer, 'socket_closed').catch(failed('drop failed'));
     });
   };
 }
