@@ -2,7 +2,7 @@
 
 import { createServer, type Server, type Socket } from 'node:net';
 import type { Log } from '../ports/log.ts';
-import { describeError, isRefusal, Refusal, type Result } from '../protocol/errors.ts';
+import { describeError, type ErrorCode, isRefusal, Refusal, type Result } from '../protocol/errors.ts';
 import { type RequestFrame, readRequest } from '../protocol/frames.ts';
 import { limits } from '../protocol/limits.ts';
 import { closeLeftOpen, expireLeases } from '../sessions/disconnect.ts';
@@ -12,6 +12,8 @@ import { dropPeer, type Handlers, handlersOf, type RouterContext } from './handl
 import { lineReader } from './lines.ts';
 
 const counted = new Set<RequestFrame['type']>(['register', 'heartbeat', 'discover']);
+/** What changes who a client is, one after another. */
+const ordered = new Set<RequestFrame['type']>(['register', 'heartbeat', 'disconnect']);
 
 export interface RouterOptions {
   ports: Omit<Switchboard, 'hand' | 'pending'>;
@@ -78,7 +80,10 @@ function acceptor(context: RouterContext, sockets: Set<Socket>): (socket: Socket
     if (counted.has(frame.type) && overRate(peer, clock.nowMs()))
       return new Refusal('rate_limited', 'too many frames in a minute');
     try {
-      return await perform(handlers, peer, frame);
+      if (!ordered.has(frame.type)) return await perform(handlers, peer, frame);
+      const turn = peer.turn.then(() => perform(handlers, peer, frame));
+      peer.turn = turn.catch(() => {});
+      return await turn;
     } catch (error) {
       const { code, message } = describeError(error);
       context.log.warn('request failed', { type: frame.type, code });
@@ -95,9 +100,12 @@ function acceptor(context: RouterContext, sockets: Set<Socket>): (socket: Socket
 
   return (socket) => {
     sockets.add(socket);
-    const peer: Peer = { socket, connection: undefined, frames: { count: 0, sinceMs: clock.nowMs() } };
+    const frames = { count: 0, sinceMs: clock.nowMs() };
+    const peer: Peer = { socket, connection: undefined, turn: Promise.resolve(), frames };
     const tooLarge = new Refusal('frame_too_large', `a frame is at most ${limits.frameBytesMax} bytes`);
-    const take = (line: string): void => void answer(peer, line).catch(failed('answer failed'));
+    const take = (line: string): void => {
+      answer(peer, line).catch(failed('answer failed'));
+    };
     socket.on(
       'data',
       lineReader(limits.frameBytesMax, take, () => refuse(peer, '', tooLarge)),
@@ -105,7 +113,7 @@ function acceptor(context: RouterContext, sockets: Set<Socket>): (socket: Socket
     socket.on('error', () => socket.destroy());
     socket.on('close', () => {
       sockets.delete(socket);
-      dropPeer(context, peer, 'socket_closed').catch(failed('drop failed'));
+      peer.turn.then(() => dropPeer(context, peer, 'socket_closed')).catch(failed('drop failed'));
     });
   };
 }
@@ -123,10 +131,12 @@ function perform(
   return handler(peer, frame.fields);
 }
 
+const closing = new Set<ErrorCode>(['authentication_failed', 'frame_too_large']);
+
 /** An answer with a code; after some the connection is closed, since nothing true can follow. */
 function refuse(peer: Peer, request_id: string, { code, message }: Refusal): void {
   writeTo(peer, { ok: false, request_id, error: { code, message } });
-  if (code === 'authentication_failed' || code === 'frame_too_large') peer.socket.end();
+  if (closing.has(code)) peer.socket.end();
 }
 
 function overRate(peer: Peer, nowMs: number): boolean {

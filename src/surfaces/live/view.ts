@@ -100,7 +100,7 @@ function sessionLines({ store, clock }: LiveViewOptions['desk']): string[] {
   if (sessions.length === 0) return ['No session is connected.'];
   const rows = sessions.map(
     (row) =>
-      `  ${quoted(row.principal_id)}  in ${shortProject(row.project)}  bell ${row.bell}  session ${row.session_id}`,
+      `  ${quoted(row.principal_id)}  in ${shortProject(row.project)}  bell ${row.bell}  session ${quoted(row.session_id)}`,
   );
   return [
     `${sessions.length} live session${sessions.length === 1 ? '' : 's'}:`,
