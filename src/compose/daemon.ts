@@ -62,13 +62,28 @@ export async function startRouter(ground: Ground, log: Log, stop: () => void): P
  */
 async function listenAt(server: RouterServer, socketPath: string): Promise<PublicSocket> {
   const draft = path.join(path.dirname(socketPath), `~${path.basename(socketPath).slice(1)}`);
-  rmSync(draft, { force: true });
-  await server.listen(draft);
-  chmodSync(draft, 0o600);
-  const { ino } = lstatSync(draft);
-  renameSync(draft, socketPath);
+  const ino = await bind(server, draft, socketPath);
   const isOurs = (): boolean => lstatSync(socketPath, { throwIfNoEntry: false })?.ino === ino;
   return { isOurs, remove: () => isOurs() && rmSync(socketPath) };
+}
+
+/** @returns the inode of the socket; where anything fails, nothing listens any more. */
+async function bind(server: RouterServer, draft: string, socketPath: string): Promise<number> {
+  try {
+    rmSync(draft, { force: true });
+    await server.listen(draft);
+    chmodSync(draft, 0o600);
+    renameSync(draft, socketPath);
+    return lstatSync(socketPath).ino;
+  } catch (error) {
+    await server.close();
+    const { code } = error as NodeJS.ErrnoException;
+    throw error instanceof Fault
+      ? error
+      : new Fault('socket_path_occupied', `no socket can be made at ${socketPath} (${code})`, {
+          cause: error,
+        });
+  }
 }
 
 interface PublicSocket {
@@ -97,8 +112,8 @@ function token({ places, random }: Ground): string {
 
 /**
  * Every two seconds: leases that ran out; a socket that somebody removed, without which this router serves nobody and
- * must make room; and a writer that died between its commit and its touch, of which whoever
- * waits without a tick of its own hears from here.
+ * must make room; and a writer that died between its commit and its touch, of which whoever waits without a tick of
+ * its own hears from here.
  */
 function tick(
   { store, clock, wake }: Ground,
