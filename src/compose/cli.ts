@@ -25,13 +25,22 @@ export async function main(words: readonly string[]): Promise<void> {
       return {
         desk: local,
         caller: callerOf(),
-        project: () => projectOf(process.cwd()),
+        project: () => projectOf('.'),
       };
     },
-    accountName: () => userInfo().username,
+    accountName,
     freshKey: () => makeId('run', systemClock.nowMs(), systemRandom.bytes(10)),
   });
   local?.router.close();
+}
+
+/** The account's name; its number where it has none. */
+function accountName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return `uid-${process.getuid?.()}`;
+  }
 }
 
 function callerOf(): Caller {

@@ -1,6 +1,7 @@
 // The router of this account, in this process: started under its lock, ended by a signal or by `router stop`.
 
 import { chmodSync, lstatSync, renameSync, rmSync } from 'node:fs';
+import path from 'node:path';
 import { createPrivateOnce, readPrivateFile } from '../platform/files.ts';
 import { checkSocketPath } from '../platform/paths.ts';
 import type { Lock } from '../ports/lock.ts';
@@ -35,15 +36,15 @@ export async function startRouter(ground: Ground, log: Log, stop: () => void): P
       pid: process.pid,
       stop,
     });
-    const removeSocket = await listenAt(server, places.routerSocket);
-    const stopTicking = tick(ground, server, log);
+    const socket = await listenAt(server, places.routerSocket);
+    const stopTicking = tick(ground, server, log, () => socket.isOurs() || stop());
     return {
       close: async () => {
         stopTicking();
         try {
           await server.close();
         } finally {
-          removeSocket();
+          socket.remove();
           lock.release();
         }
       },
@@ -58,18 +59,38 @@ export async function startRouter(ground: Ground, log: Log, stop: () => void): P
  * Listens under a name of its own, and takes the socket's place when it is owner-private: whoever finds the socket
  * finds it ready. (Closing a server removes the path that it was bound to, whatever lies there by then; so that path
  * is never the public one.)
- * @returns removes the socket, unless something else has taken its place
  */
-async function listenAt(server: RouterServer, socketPath: string): Promise<() => void> {
-  const draft = `${socketPath}~`;
-  rmSync(draft, { force: true });
-  await server.listen(draft);
-  chmodSync(draft, 0o600);
-  const { ino } = lstatSync(draft);
-  renameSync(draft, socketPath);
-  return () => {
-    if (lstatSync(socketPath, { throwIfNoEntry: false })?.ino === ino) rmSync(socketPath);
-  };
+async function listenAt(server: RouterServer, socketPath: string): Promise<PublicSocket> {
+  const draft = path.join(path.dirname(socketPath), `~${path.basename(socketPath).slice(1)}`);
+  const ino = await bind(server, draft, socketPath);
+  const isOurs = (): boolean => lstatSync(socketPath, { throwIfNoEntry: false })?.ino === ino;
+  return { isOurs, remove: () => isOurs() && rmSync(socketPath) };
+}
+
+/** @returns the inode of the socket; where anything fails, nothing listens any more. */
+async function bind(server: RouterServer, draft: string, socketPath: string): Promise<number> {
+  try {
+    rmSync(draft, { force: true });
+    await server.listen(draft);
+    chmodSync(draft, 0o600);
+    renameSync(draft, socketPath);
+    return lstatSync(socketPath).ino;
+  } catch (error) {
+    await server.close();
+    const { code } = error as NodeJS.ErrnoException;
+    throw error instanceof Fault
+      ? error
+      : new Fault('socket_path_occupied', `no socket can be made at ${socketPath} (${code})`, {
+          cause: error,
+        });
+  }
+}
+
+interface PublicSocket {
+  /** Whether whoever looks for the router finds this one. */
+  isOurs(): boolean;
+  /** Unless something else has taken its place. */
+  remove(): void;
 }
 
 /** Kept by the running router, and freed by any death of it. */
@@ -90,10 +111,16 @@ function token({ places, random }: Ground): string {
 }
 
 /**
- * Every two seconds: leases that ran out; and a writer that died between its commit and its touch, of which whoever
- * waits without a tick of its own hears from here.
+ * Every two seconds: leases that ran out; a socket that somebody removed, without which this router serves nobody and
+ * must make room; and a writer that died between its commit and its touch, of which whoever waits without a tick of
+ * its own hears from here.
  */
-function tick({ store, clock, wake }: Ground, server: RouterServer, log: Log): () => void {
+function tick(
+  { store, clock, wake }: Ground,
+  server: RouterServer,
+  log: Log,
+  checkSocket: () => void,
+): () => void {
   const failed = (error: unknown): void => log.warn('look failed', { code: describeError(error).code });
   /** A commit that was touched for is seen here, at the touch; what the tick then sees was not. */
   const look = (onChange: () => void): void => {
@@ -109,6 +136,7 @@ function tick({ store, clock, wake }: Ground, server: RouterServer, log: Log): (
     cancel = clock.after(limits.wakeTickMs, again);
     server.expireLeases().catch(failed);
     look(() => wake.touch());
+    checkSocket();
   };
   again();
   return () => {

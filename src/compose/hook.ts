@@ -20,19 +20,16 @@ export function main(words: readonly string[]): Promise<void> {
 
 async function startSession(): Promise<void> {
   try {
-    // Git runs while the store opens; what it fails with is thrown where it is awaited.
-    const project = projectOf(setting(processEnvironment, 'CLAUDE_PROJECT_DIR') ?? process.cwd());
-    project.catch(() => {});
+    // Git runs while the store opens. A project that cannot be known is left out of the sentence.
+    const project = projectOf(setting(processEnvironment, 'CLAUDE_PROJECT_DIR') ?? '.').catch(
+      () => undefined,
+    );
     const ground = await openGround({ lockWaitMs: limits.hookStoreWaitMs });
     try {
       const payload = await readPayload(process.stdin);
-      const identity = {
-        principal: principalOf(processEnvironment, 'claude', payload.session_id ?? ''),
-        project: await project,
-      };
-      process.stdout.write(
-        await sessionStart(ground, payload, hostProcess(processEnvironment, process.ppid), identity),
-      );
+      const principal = principalOf(processEnvironment, 'claude', payload.session_id ?? '');
+      const host = hostProcess(processEnvironment, process.ppid);
+      process.stdout.write(await sessionStart(ground, payload, host, { principal, project }));
     } finally {
       ground.store.close();
     }

@@ -27,7 +27,8 @@ export function routerStarter(
     startedAtMs = clock.nowMs();
     try {
       checkSocketPath(places.routerSocket);
-      startDetached(environment, onFault);
+      // By its absolute path: the router starts elsewhere, and must find this very store.
+      startDetached({ ...environment, POSTBELL_DB: places.database }, onFault);
     } catch (error) {
       onFault(error);
     }

@@ -5,7 +5,7 @@ import { parseArgs } from 'node:util';
 import { listenerBell } from '../hosts/claude-code/bell.ts';
 import type { Caller } from '../mailbox/desk.ts';
 import { type Notifier, runNotifier } from '../mailbox/notifier.ts';
-import { ringForHandOff } from '../mailbox/notify.ts';
+import { ringForHandOff } from '../mailbox/ring.ts';
 import { describeError, Fault, isRefusal, type Result } from '../protocol/errors.ts';
 import { hex } from '../protocol/id.ts';
 import { isSessionId } from '../protocol/scope.ts';

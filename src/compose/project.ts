@@ -20,10 +20,7 @@ export function boundProject(
   let bound: string | undefined;
   const find = async (): Promise<Result<string>> => {
     const claude = setting(environment, 'CLAUDE_PROJECT_DIR');
-    const directories =
-      claude === undefined
-        ? (await roots()).filter((uri) => uri.startsWith('file:')).map((uri) => fileURLToPath(uri))
-        : [claude];
+    const directories = claude === undefined ? (await roots()).flatMap(directoryOf) : [claude];
     const [directory] = directories;
     if (directory === undefined)
       return new Refusal('project_unavailable', 'no project is bound to this session; pass project');
@@ -36,4 +33,13 @@ export function boundProject(
     if (!isRefusal(found)) bound = found;
     return found;
   };
+}
+
+/** A file URL's directory; nothing for any other. */
+function directoryOf(uri: string): string[] {
+  try {
+    return [fileURLToPath(uri)];
+  } catch {
+    return [];
+  }
 }

@@ -6,6 +6,7 @@ import { checkSocketPath, placesOf } from '../platform/paths.ts';
 import { Fault } from '../protocol/errors.ts';
 import { limits } from '../protocol/limits.ts';
 import { connectRouter } from '../router/client.ts';
+import { routerAnswers } from '../router/lifecycle.ts';
 import { type Daemon, startRouter } from './daemon.ts';
 import { orFail } from './failure.ts';
 import { openLocal } from './local.ts';
@@ -44,6 +45,10 @@ async function runRouter(): Promise<void> {
 async function ask(verb: 'status' | 'stop'): Promise<void> {
   const local = await openLocal();
   try {
+    if (verb === 'stop' && !(await routerAnswers(local.places.routerSocket, local))) {
+      process.stdout.write('{"stopping":false}\n');
+      return;
+    }
     const auth_token = local.address.token();
     const client = await connectRouter(local.address.socketPath, local);
     const asked = client.request({ type: verb, auth_token }, limits.routerCallWaitMs);

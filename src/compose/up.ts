@@ -13,6 +13,7 @@ import { orFail } from './failure.ts';
 import { type Ground, openGround } from './store.ts';
 
 const retryMs = 5_000;
+const starting = 'starting the router';
 
 export function main(words: readonly string[]): Promise<void> {
   return orFail(words, async (rest) => {
@@ -52,7 +53,7 @@ async function run(): Promise<void> {
 async function holdRouter(ground: Ground) {
   const log = stderrLog('warn');
   let daemon: Daemon | undefined;
-  let state = 'starting the router';
+  let state = starting;
   let cancel = (): void => {};
   const take = async (): Promise<void> => {
     try {
@@ -61,9 +62,10 @@ async function holdRouter(ground: Ground) {
     } catch (error) {
       const { code } = describeError(error);
       const other = code === 'router_already_running' || code === 'router_start_in_progress';
+      // What keeps it from starting at all is said at once; what comes up later, when it was another's, is shown.
+      if (!other && state === starting) throw error;
       state = other ? 'watching: another router runs' : `no router: ${code}`;
-      cancel = ground.clock.after(retryMs, () => void take().catch(() => {}));
-      if (!other) throw error;
+      cancel = ground.clock.after(retryMs, () => void take());
     }
   };
   await take();

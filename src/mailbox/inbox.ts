@@ -37,7 +37,7 @@ export function inboxOf(
 
 /** Every id of each live session of the principal. */
 function liveSessions(tx: Tx, project: string, principal: string, nowMs: number): string[] {
-  return tx.sessions.ofPrincipal(project, principal).flatMap((session) => {
+  return tx.sessions.connectionsOf(project, principal).flatMap((session) => {
     const ids = tx.identity.chain(session.session_id);
     return tx.sessions.live(project, ids, nowMs)?.principal_id === principal ? ids : [];
   });

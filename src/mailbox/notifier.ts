@@ -4,7 +4,7 @@
 import type { Bell } from '../ports/bell.ts';
 import type { Lock, Locks } from '../ports/lock.ts';
 import type { Desk } from './desk.ts';
-import { type Ringing, reconcile } from './notify.ts';
+import { type Ringing, reconcile } from './ring.ts';
 
 /** How often a process asks for a lock that another holds: its holder's death is noticed within a second. */
 const lockRetryMs = 900;

@@ -10,7 +10,8 @@ import {
   mkdirSync,
   openSync,
   readFileSync,
-  unlinkSync,
+  rmSync,
+  type Stats,
   writeSync,
 } from 'node:fs';
 import path from 'node:path';
@@ -21,11 +22,27 @@ const othersWriteMask = 0o022;
 
 /** Makes the directory owner-private, or checks that it is this account's and not writable by others. */
 export function ensureDirectory(directory: string): void {
-  const made = mkdirSync(directory, { recursive: true, mode: 0o700 });
-  if (made !== undefined) chmodSync(directory, 0o700);
-  const stat = lstatSync(directory);
+  const stat = made(directory);
   const foreign = stat.uid !== process.getuid?.() || (stat.mode & othersWriteMask) !== 0;
   if (!stat.isDirectory() || foreign) throw insecure(directory, stat.mode);
+}
+
+function made(directory: string): Stats {
+  try {
+    if (mkdirSync(directory, { recursive: true, mode: 0o700 }) !== undefined) chmodSync(directory, 0o700);
+    return lstatSync(directory);
+  } catch (error) {
+    throw fileFault(error, directory);
+  }
+}
+
+/** What the file system refused, as a fault that names the path. */
+function fileFault(error: unknown, file: string): Fault {
+  const { code } = error as NodeJS.ErrnoException;
+  const full = code === 'ENOSPC' || code === 'EDQUOT';
+  return new Fault(full ? 'store_full' : 'store_unwritable', `${file} cannot be made (${code})`, {
+    cause: error,
+  });
 }
 
 /** Reads a file only this account can read. Undefined where there is none; Fault `insecure_path` for anything else. */
@@ -46,19 +63,24 @@ export function readPrivateFile(file: string): string | undefined {
 /** Makes the file once; the first of several writers wins, and a reader sees it whole or not at all. */
 export function createPrivateOnce(file: string, text: string): void {
   const draft = path.join(path.dirname(file), `.${path.basename(file)}.${process.pid}`);
-  const descriptor = openSync(draft, 'w', 0o600);
+  try {
+    writeDraft(draft, text);
+    linkSync(draft, file);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw fileFault(error, file);
+  } finally {
+    rmSync(draft, { force: true });
+  }
+}
+
+function writeDraft(draft: string, text: string): void {
+  rmSync(draft, { force: true });
+  const descriptor = openSync(draft, 'wx', 0o600);
   try {
     writeSync(descriptor, text);
     fsyncSync(descriptor);
   } finally {
     closeSync(descriptor);
-  }
-  try {
-    linkSync(draft, file);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-  } finally {
-    unlinkSync(draft);
   }
 }
 

@@ -1,6 +1,6 @@
 // Where everything lies. Server, hooks and CLI use this one function.
 
-import { homedir } from 'node:os';
+import { userInfo } from 'node:os';
 import path from 'node:path';
 import { Fault } from '../protocol/errors.ts';
 import { limits } from '../protocol/limits.ts';
@@ -20,7 +20,7 @@ export interface Places {
 
 /** An empty or relative XDG value counts as unset. */
 export function placesOf(environment: Environment): Places {
-  const home = setting(environment, 'HOME') ?? setting(environment, 'USERPROFILE') ?? homedir();
+  const home = setting(environment, 'HOME') ?? setting(environment, 'USERPROFILE') ?? accountHome();
   const xdg = setting(environment, 'XDG_STATE_HOME');
   const state = xdg !== undefined && path.isAbsolute(xdg) ? xdg : path.join(home, '.local', 'state');
   const chosen = setting(environment, 'POSTBELL_HOME') ?? path.join(state, 'postbell');
@@ -36,6 +36,17 @@ export function placesOf(environment: Environment): Places {
     routerLock: path.join(directory, 'router-v1.lock'),
     routerToken: path.join(directory, 'router.token'),
   };
+}
+
+/** Of the account itself, whatever the environment says. */
+function accountHome(): string {
+  try {
+    const { homedir } = userInfo();
+    if (path.isAbsolute(homedir)) return homedir;
+  } catch {
+    // no entry for this account
+  }
+  throw new Fault('store_unwritable', 'no home directory is known; set POSTBELL_HOME');
 }
 
 /** Fault `invalid_socket_path` or `socket_path_too_long`, before anything is created. */

@@ -2,30 +2,46 @@
 // that rewrites in its configuration apply.
 
 import { execFile } from 'node:child_process';
-import { realpathSync } from 'node:fs';
+import { existsSync, realpathSync } from 'node:fs';
 import path from 'node:path';
+import { Fault } from '../protocol/errors.ts';
 import { type Identity, locatorOf } from '../protocol/project.ts';
 
-const gitWaitMs = 2_000;
+const gitWaitMs = 5_000;
 
-/** What the directory is known by. One id for every sub-directory, worktree and clone of a remote. */
+/**
+ * What the directory is known by. One id for every sub-directory, worktree and clone of a remote.
+ * Fault `project_unavailable` where git should know and does not say: a guess would be another project's inbox.
+ */
 export async function projectIdentity(directory: string): Promise<Identity> {
+  const place = realPath(directory);
+  if (!insideRepository(place)) return { kind: 'path', path: place };
   // Both at once: a hook waits for this, and each start of git takes a fifth of a bare node's.
-  const [place, remotes = ''] = await Promise.all([
-    git(directory, [
-      'rev-parse',
-      '--is-bare-repository',
-      '--path-format=absolute',
-      '--git-common-dir',
-      '--show-superproject-working-tree',
-    ]),
-    git(directory, ['remote', '--verbose']),
+  const [found, remotes] = await Promise.all([
+    git(place, ['rev-parse', '--is-bare-repository', '--path-format=absolute', '--git-common-dir']),
+    git(place, ['remote', '--verbose']),
   ]);
-  if (place === undefined) return { kind: 'path', path: realpathSync(directory) };
-  const [bare, commonDirectory = directory] = place.split('\n');
+  const [bare, commonDirectory = place] = found.split('\n');
   const locator = remoteLocator(remotes);
   if (locator !== undefined) return { kind: 'git', locator };
-  return { kind: 'path', path: await mainWorkTree(directory, commonDirectory, bare === 'true') };
+  return { kind: 'path', path: await mainWorkTree(place, commonDirectory, bare === 'true') };
+}
+
+function realPath(directory: string): string {
+  try {
+    return realpathSync(directory);
+  } catch (error) {
+    throw new Fault('project_unavailable', `the directory cannot be read: ${directory}`, { cause: error });
+  }
+}
+
+/** Whether a repository begins here or above: a `.git`, or what a bare one holds. */
+function insideRepository(place: string): boolean {
+  for (let at = place; ; at = path.dirname(at)) {
+    if (existsSync(path.join(at, '.git'))) return true;
+    if (existsSync(path.join(at, 'HEAD')) && existsSync(path.join(at, 'objects'))) return true;
+    if (path.dirname(at) === at) return false;
+  }
 }
 
 /**
@@ -46,15 +62,29 @@ async function mainWorkTree(directory: string, commonDirectory: string, bare: bo
   const common = realpathSync(commonDirectory);
   if (bare) return common;
   if (path.basename(common) === '.git') return path.dirname(common);
-  const top = await git(directory, ['rev-parse', '--show-toplevel']);
-  return realpathSync(top ?? directory);
+  return realpathSync(await git(directory, ['rev-parse', '--show-toplevel']));
 }
 
-/** Its trimmed output; undefined where git fails or is not there. */
-function git(directory: string, words: readonly string[]): Promise<string | undefined> {
-  return new Promise((resolve) => {
-    execFile('git', ['-C', directory, ...words], { encoding: 'utf8', timeout: gitWaitMs }, (error, stdout) =>
-      resolve(error === null ? stdout.trim() : undefined),
+/** Variables by which the caller's own git may be pointed at another repository. */
+const redirecting = /^GIT_/;
+
+/** Its trimmed output. */
+function git(directory: string, words: readonly string[]): Promise<string> {
+  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !redirecting.test(name)));
+  return new Promise((resolve, reject) => {
+    execFile(
+      'git',
+      ['-C', directory, ...words],
+      { encoding: 'utf8', timeout: gitWaitMs, env },
+      (error, stdout) => {
+        if (error === null) resolve(stdout.trim());
+        else
+          reject(
+            new Fault('project_unavailable', `git does not say what repository ${directory} is`, {
+              cause: error,
+            }),
+          );
+      },
     );
   });
 }

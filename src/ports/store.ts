@@ -91,6 +91,8 @@ export interface Inbox {
 }
 
 export interface Waiting {
+  /** The inboxes that most waits for, with how much. */
+  inboxes(count: number): { recipient: string; project: string; waiting: number }[];
   /** The one answer to what waits: attention-worthy first, then the rest, each in order of arrival. */
   list(inbox: Inbox, count: number): Message[];
   counts(inbox: Inbox): { unread: number; progress: number };
@@ -146,7 +148,10 @@ export interface ConnectionSummary {
 export interface Sessions {
   /** The newest registration record among `ids`, live or not. */
   registered(project: string, ids: readonly string[]): SessionRow | undefined;
-  ofPrincipal(project: string, principal: string): SessionRow[];
+  /** Of each session that ever was registered under the principal, its newest connection under it. */
+  connectionsOf(project: string, principal: string): ConnectionRow[];
+  /** Projects where a session with a bell is live under the principal. */
+  projectsOf(principal: string, nowMs: number): string[];
   /** The newest live connection of any of `ids`. */
   live(project: string, ids: readonly string[], nowMs: number): ConnectionRow | undefined;
   /** Every live connection of `ids`, the newest first: more than one where ids were linked while both were live. */
@@ -266,6 +271,7 @@ export interface FeedItem {
     | 'message'
     | 'attempt'
     | 'host_accept'
+    | 'notice'
     | 'intake'
     | 'ack'
     | 'connected'
@@ -280,7 +286,7 @@ export interface FeedItem {
 }
 
 export type FeedPosition = Readonly<
-  Record<'message' | 'attempt' | 'host_accept' | 'receipt' | 'presence', number>
+  Record<'message' | 'attempt' | 'host_accept' | 'listener_row' | 'receipt' | 'presence', number>
 >;
 
 export interface Feed {

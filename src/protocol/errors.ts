@@ -1,6 +1,8 @@
 // The closed list of codes. A refusal is a value; a fault (store, router, platform) is thrown as Fault;
 // both carry one of these codes and are shown in the same shape on every surface.
 
+import { harmless } from './json.ts';
+
 /** Who can change the outcome: the caller, the recipient's state, this machine's owner, or Postbell itself. */
 export type FaultSide = 'caller' | 'recipient' | 'owner' | 'postbell';
 
@@ -129,7 +131,7 @@ export function failureLine(error: unknown, json: boolean): string {
   const line = json
     ? JSON.stringify({ error: shape })
     : `postbell: ${shape.code}: ${shape.message} (${shape.hint})`;
-  return `${line.replace(/[\r\n]+/g, ' ')}\n`;
+  return `${harmless(line)}\n`;
 }
 
 /** The shape shown to callers. An unknown error becomes `internal_error` without its text. */

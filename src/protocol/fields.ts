@@ -2,7 +2,7 @@
 // surfaces cannot drift apart. Reading is hand-written: a schema library costs 100 ms of start-up.
 
 import { Refusal, type Result } from './errors.ts';
-import { isObject, type Json } from './json.ts';
+import { isObject, type Json, quoted } from './json.ts';
 import { characters, isWellFormed, readName } from './scope.ts';
 
 interface Common {
@@ -89,17 +89,29 @@ function readField(name: string, field: Field, value: unknown): Result<unknown> 
  */
 export function readFields<S extends Fields>(fields: S, input: unknown): Result<ValuesOf<S>> {
   if (!isObject(input)) return new Refusal('invalid_request', 'the request must be an object');
+  const accepted = Object.keys(fields);
   for (const key of Object.keys(input))
     if (!Object.hasOwn(fields, key))
-      return new Refusal('invalid_request', `unknown field ${JSON.stringify(key)}`, { field: key });
+      return new Refusal(
+        'invalid_request',
+        `unknown field ${quoted(key)}; accepted: ${accepted.join(', ')}`,
+        { field: key },
+      );
+  const given = (name: string): unknown => (Object.hasOwn(input, name) ? input[name] : undefined);
+  const isAbsent = (name: string, field: Field): boolean =>
+    given(name) === undefined || (given(name) === null && field.kind !== 'json');
+  const missing = accepted.filter((name) => fields[name]?.required && isAbsent(name, fields[name]));
+  const [first] = missing;
+  if (first !== undefined)
+    return new Refusal(
+      'invalid_request',
+      `${missing.join(', ')} ${missing.length === 1 ? 'is' : 'are'} required`,
+      { field: first },
+    );
   const values: Record<string, unknown> = {};
   for (const [name, field] of Object.entries(fields)) {
-    const given = Object.hasOwn(input, name) ? input[name] : undefined;
-    if (given === undefined || (given === null && field.kind !== 'json')) {
-      if (field.required) return new Refusal('invalid_request', `${name} is required`, { field: name });
-      continue;
-    }
-    const value = readField(name, field, given);
+    if (isAbsent(name, field)) continue;
+    const value = readField(name, field, given(name));
     if (value instanceof Refusal) return value;
     values[name] = value;
   }

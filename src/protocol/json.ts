@@ -27,7 +27,21 @@ export function utf8Bytes(text: string): number {
   return bytes;
 }
 
-/** The text as a JSON string literal that stays on one line in any renderer. */
+/** Controls (C1 too), formats such as bidi marks, and the line separators that JSON leaves as they are. */
+const unseen = /[\p{Cc}\p{Cf}\u2028\u2029]/gu;
+
+const escaped = (character: string): string =>
+  Array.from(
+    { length: character.length },
+    (_, at) => `\\u${character.charCodeAt(at).toString(16).padStart(4, '0')}`,
+  ).join('');
+
+/** The text as a JSON string literal that stays on one line and moves nothing in any terminal. */
 export function quoted(text: string): string {
-  return JSON.stringify(text).replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029');
+  return JSON.stringify(text).replace(unseen, escaped);
+}
+
+/** The text as it is, but with nothing in it that a terminal obeys. */
+export function harmless(text: string): string {
+  return text.replace(unseen, escaped);
 }

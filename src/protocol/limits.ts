@@ -23,6 +23,8 @@ export const limits = {
   hookStoreWaitMs: 2_000,
   handOffsPendingMax: 64,
   frameBytesMax: 65_536,
+  /** Of a router's answer: 100 cards of the longest names. */
+  answerBytesMax: 1_048_576,
   frameHopsMax: 4,
   framesPerMinuteMax: 120,
   socketPathBytesMax: 103,

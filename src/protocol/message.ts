@@ -49,6 +49,10 @@ export function readPayload(contentType: Message['content_type'], payload: Json)
     return new Refusal('invalid_request', 'payload must be a string when content_type is text/plain', {
       field: 'payload',
     });
+  if (typeof payload !== 'string' && holdsInfinity(payload))
+    return new Refusal('invalid_request', 'payload holds a number beyond IEEE doubles; send it as text', {
+      field: 'payload',
+    });
   const encoded = encode(payload);
   if (encoded === undefined)
     return new Refusal('invalid_request', 'payload is nested too deeply', { field: 'payload' });
@@ -63,6 +67,16 @@ export function readPayload(contentType: Message['content_type'], payload: Json)
       },
     );
   return encoded;
+}
+
+/** A number too large for a double would be stored as null. Walks without recursion, whatever the nesting. */
+function holdsInfinity(payload: Json): boolean {
+  const open: Json[] = [payload];
+  for (let value = open.pop(); value !== undefined; value = open.pop()) {
+    if (typeof value === 'number' && !Number.isFinite(value)) return true;
+    if (typeof value === 'object' && value !== null) for (const one of Object.values(value)) open.push(one);
+  }
+  return false;
 }
 
 /** undefined where the nesting exhausts the stack. */

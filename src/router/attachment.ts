@@ -18,6 +18,9 @@ const retryMsMax = 5_000;
 const retryJitter = 0.2;
 /** A process that was replaced or outranked asks again as often, and never replaces its equal. */
 const askAgainMs = 30_000;
+/** Longer than the router may wait for the store's lock. */
+const heartbeatWaitMs = limits.writeLockWaitMs + 2_000;
+const askAgainSoonMs = 1_000;
 /** Hosts end their servers soon after the first signal. */
 const goodbyeMs = 80;
 
@@ -81,7 +84,7 @@ export class Attachment {
       this.#key = { connection_id: String(answer.connection_id), generation: Number(answer.generation) };
       this.#failures = 0;
       this.#ifFree = false;
-      this.#renewAfter(Number(answer.lease_ms) / 2);
+      this.#renewAfter(Number(answer.lease_ms) / 2, Number(answer.lease_ms));
     } catch (error) {
       this.#failed(error);
     }
@@ -117,15 +120,27 @@ export class Attachment {
     if (!this.#closed) this.#cancelTimer = this.#options.clock.after(ms, () => void this.#connect());
   }
 
-  #renewAfter(ms: number): void {
-    this.#cancelTimer = this.#options.clock.after(ms, () => {
-      const client = this.#client;
-      if (client === undefined || this.#key === undefined) return;
-      client.request(this.#about('heartbeat', this.#key), limits.routerCallWaitMs).then(
-        (answer) => client === this.#client && this.#renewAfter(Number(answer.lease_ms) / 2),
-        (error: unknown) => client === this.#client && this.#failed(error),
-      );
-    });
+  #renewAfter(ms: number, leaseMs: number): void {
+    this.#cancelTimer = this.#options.clock.after(ms, () => void this.#renew(leaseMs));
+  }
+
+  /** While the lease lasts, a store that is locked or a router that is slow is asked again. */
+  async #renew(leaseMs: number): Promise<void> {
+    const client = this.#client;
+    if (client === undefined || this.#key === undefined) return;
+    const { clock } = this.#options;
+    const untilMs = clock.elapsedMs() + leaseMs / 2;
+    try {
+      const answer = await client.request(this.#about('heartbeat', this.#key), heartbeatWaitMs);
+      if (client === this.#client) this.#renewAfter(Number(answer.lease_ms) / 2, Number(answer.lease_ms));
+    } catch (error) {
+      if (client !== this.#client) return;
+      const passing =
+        error instanceof Fault && (error.code === 'store_busy' || error.code === 'router_timeout');
+      const leftMs = untilMs - clock.elapsedMs();
+      if (passing && leftMs > 0) this.#renewAfter(askAgainSoonMs, 2 * leftMs);
+      else this.#failed(error);
+    }
   }
 
   #about(type: 'heartbeat' | 'disconnect', key: ConnectionKey) {

@@ -8,6 +8,7 @@ import { Fault } from '../protocol/errors.ts';
 import { type Answer, type Incoming, readIncoming, writeFrame } from '../protocol/frames.ts';
 import { limits } from '../protocol/limits.ts';
 import { lineReader } from './lines.ts';
+import { checkSocket } from './socket-owner.ts';
 
 export type RouterFrame = Extract<Incoming, { kind: 'frame' }>;
 
@@ -33,6 +34,7 @@ export async function connectRouter(
   ports: { clock: Clock },
   events: ClientEvents = {},
 ): Promise<RouterClient> {
+  checkSocket(socketPath);
   const socket = await opened(socketPath, ports.clock);
   const waiting = new Map<string, { answer: (answer: Answer) => void; fail: (fault: Fault) => void }>();
   let lastId = 0;
@@ -45,7 +47,7 @@ export async function connectRouter(
   };
   socket.on(
     'data',
-    lineReader(limits.frameBytesMax, take, () => socket.destroy()),
+    lineReader(limits.answerBytesMax, take, () => socket.destroy()),
   );
   socket.on('close', () => {
     for (const entry of waiting.values())

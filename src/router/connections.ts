@@ -12,12 +12,19 @@ import type { HandOff, HostOutcome } from '../sessions/switchboard.ts';
 export interface Peer {
   socket: Socket;
   connection: (ConnectionKey & { project: string; session_id: string; lease_ms: number }) | undefined;
+  /** The last of its frames that change who it is. */
+  turn: Promise<unknown>;
   /** Register, heartbeat and discover frames in the running minute. */
   frames: { count: number; sinceMs: number };
 }
 
+/** Far more than any answer: who lets so much pile up reads nothing. */
+const unreadBytesMax = 4_194_304;
+
 export function writeTo(peer: Peer, frame: Readonly<Record<string, unknown>>): void {
-  if (!peer.socket.destroyed) peer.socket.write(writeFrame(frame));
+  if (peer.socket.destroyed) return;
+  peer.socket.write(writeFrame(frame));
+  if (peer.socket.writableLength > unreadBytesMax) peer.socket.destroy();
 }
 
 interface Waiting {

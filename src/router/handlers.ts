@@ -17,7 +17,7 @@ import { register } from '../sessions/register.ts';
 import type { HostOutcome, Switchboard } from '../sessions/switchboard.ts';
 import type { Connections, Peer } from './connections.ts';
 
-export interface Desk {
+export interface RouterContext {
   board: Switchboard;
   connections: Connections;
   token: string;
@@ -33,21 +33,21 @@ type Handler<F> = (peer: Peer, fields: F) => Handled;
 
 export type Handlers = { readonly [K in RequestType]: Handler<RequestFields<K>> };
 
-export function handlersOf(desk: Desk): Handlers {
-  const { board, connections } = desk;
-  const guarded = authenticated(desk.token);
-  const owned = onOwnConnection(desk);
-  const dispatchOnce = joining(desk);
+export function handlersOf(context: RouterContext): Handlers {
+  const { board, connections } = context;
+  const guarded = authenticated(context.token);
+  const owned = onOwnConnection(context);
+  const dispatchOnce = joining(context);
   return {
-    register: guarded((peer, fields) => registerPeer(desk, peer, fields)),
+    register: guarded((peer, fields) => registerPeer(context, peer, fields)),
     heartbeat: owned(async (peer, fields) => {
       const lease_ms = peer.connection?.lease_ms;
       const result = await heartbeat(board, { ...fields, ...(lease_ms !== undefined && { lease_ms }) });
-      if (isRefusal(result)) await dropPeer(desk, peer, 'lease_expired');
+      if (isRefusal(result)) await dropPeer(context, peer, 'lease_expired');
       return result;
     }),
     disconnect: owned(async (peer) => {
-      await dropPeer(desk, peer, 'adapter_disconnect');
+      await dropPeer(context, peer, 'adapter_disconnect');
       return { disconnected: true };
     }),
     discover: guarded((_, fields) => ({ cards: discover(board, fields) })),
@@ -69,10 +69,10 @@ export function handlersOf(desk: Desk): Handlers {
     status: guarded(() => ({
       postbell_version: version,
       live_connections: connections.size,
-      ...desk.describe(),
+      ...context.describe(),
     })),
     stop: guarded(() => {
-      board.clock.after(0, desk.stop);
+      board.clock.after(0, context.stop);
       return { stopping: true };
     }),
   };
@@ -88,7 +88,7 @@ const authenticated =
 
 /** Only on the connection that registered, while it is live. */
 const onOwnConnection =
-  ({ board }: Desk) =>
+  ({ board }: RouterContext) =>
   <F extends ConnectionKey>(handler: Handler<F>): Handler<F> =>
   (peer, fields) => {
     const { connection_id, generation } = fields;
@@ -117,14 +117,14 @@ function settle(
 }
 
 async function registerPeer(
-  desk: Desk,
+  context: RouterContext,
   peer: Peer,
   fields: RequestFields<'register'>,
 ): Promise<Result<object>> {
-  const { board, connections, log } = desk;
+  const { board, connections, log } = context;
   const registration = readRegistration(fields);
   if (isRefusal(registration)) return registration;
-  if (peer.connection !== undefined) await dropPeer(desk, peer, 'adapter_disconnect');
+  if (peer.connection !== undefined) await dropPeer(context, peer, 'adapter_disconnect');
   const result = await register(board, registration);
   if (isRefusal(result)) return result;
   const { replaced, ...key } = result;
@@ -142,7 +142,7 @@ async function registerPeer(
 
 /** The peer's registration ends, by whatever way. */
 export async function dropPeer(
-  { board, connections }: Desk,
+  { board, connections }: RouterContext,
   peer: Peer,
   reason: DisconnectReason,
 ): Promise<void> {
@@ -154,7 +154,7 @@ export async function dropPeer(
 }
 
 /** One operation a delivery at a time: a second notify joins the first. */
-function joining({ board, log }: Desk): (project: string, deliveryId: string) => Promise<object> {
+function joining({ board, log }: RouterContext): (project: string, deliveryId: string) => Promise<object> {
   const inFlight = new Map<string, Promise<object>>();
   return (project, deliveryId) => {
     const running = inFlight.get(deliveryId);

@@ -3,16 +3,16 @@
 
 import { lstatSync, type Stats, unlinkSync } from 'node:fs';
 import { connect } from 'node:net';
-import path from 'node:path';
 import type { Clock } from '../ports/clock.ts';
 import { Fault } from '../protocol/errors.ts';
+import { checkSocketDirectory } from './socket-owner.ts';
 
 const probeWaitMs = 1_000;
 const probeGapMs = 50;
 
 /** Makes room for the socket. Faults: `router_already_running`, `socket_path_occupied`, `insecure_path`. */
 export async function clearSocketPath(socketPath: string, ports: { clock: Clock }): Promise<void> {
-  checkDirectory(path.dirname(socketPath));
+  checkSocketDirectory(socketPath);
   const found = look(socketPath);
   if (found === undefined) return;
   if (!found.isSocket() || found.uid !== process.getuid?.())
@@ -34,13 +34,6 @@ export async function routerAnswers(socketPath: string, ports: { clock: Clock })
 
 function look(file: string): Stats | undefined {
   return lstatSync(file, { throwIfNoEntry: false });
-}
-
-/** Only this account may be able to put another socket in its place. */
-function checkDirectory(directory: string): void {
-  const stat = lstatSync(directory);
-  if (stat.uid !== process.getuid?.() || (stat.mode & 0o022) !== 0)
-    throw new Fault('insecure_path', `${directory} is writable by others or has another owner`);
 }
 
 function probe(socketPath: string, clock: Clock): Promise<'answers' | 'refused' | 'unclear'> {

@@ -2,16 +2,18 @@
 
 import { createServer, type Server, type Socket } from 'node:net';
 import type { Log } from '../ports/log.ts';
-import { describeError, isRefusal, Refusal, type Result } from '../protocol/errors.ts';
+import { describeError, type ErrorCode, isRefusal, Refusal, type Result } from '../protocol/errors.ts';
 import { type RequestFrame, readRequest } from '../protocol/frames.ts';
 import { limits } from '../protocol/limits.ts';
 import { closeLeftOpen, expireLeases } from '../sessions/disconnect.ts';
 import type { Switchboard } from '../sessions/switchboard.ts';
 import { Connections, type Peer, writeTo } from './connections.ts';
-import { type Desk, dropPeer, type Handlers, handlersOf } from './handlers.ts';
+import { dropPeer, type Handlers, handlersOf, type RouterContext } from './handlers.ts';
 import { lineReader } from './lines.ts';
 
 const counted = new Set<RequestFrame['type']>(['register', 'heartbeat', 'discover']);
+/** What changes who a client is, one after another. */
+const ordered = new Set<RequestFrame['type']>(['register', 'heartbeat', 'disconnect']);
 
 export interface RouterOptions {
   ports: Omit<Switchboard, 'hand' | 'pending'>;
@@ -40,9 +42,9 @@ export function routerServer({ ports, token, log, pid, stop }: RouterOptions): R
     pending: (connectionId) => connections.pending(connectionId),
   };
   const describe = (): object => ({ pid, uptime_ms: ports.clock.nowMs() - startedMs });
-  const desk: Desk = { board, connections, token, log, stop, describe };
+  const context: RouterContext = { board, connections, token, log, stop, describe };
   const sockets = new Set<Socket>();
-  const server = createServer(acceptor(desk, sockets));
+  const server = createServer(acceptor(context, sockets));
   return {
     listen: async (socketPath) => {
       await closeLeftOpen(ports);
@@ -53,7 +55,7 @@ export function routerServer({ ports, token, log, pid, stop }: RouterOptions): R
     },
     close: async () => {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-      await Promise.allSettled(connections.all().map((peer) => dropPeer(desk, peer, 'router_restart')));
+      await Promise.allSettled(connections.all().map((peer) => dropPeer(context, peer, 'router_restart')));
       for (const socket of sockets) socket.destroy();
       await closed;
     },
@@ -68,20 +70,23 @@ function listening(server: Server, socketPath: string): Promise<void> {
 }
 
 /** Takes one client; an error on its socket ends that client and nothing else. */
-function acceptor(desk: Desk, sockets: Set<Socket>): (socket: Socket) => void {
-  const handlers = handlersOf(desk);
-  const { clock } = desk.board;
+function acceptor(context: RouterContext, sockets: Set<Socket>): (socket: Socket) => void {
+  const handlers = handlersOf(context);
+  const { clock } = context.board;
   const failed = (what: string) => (error: unknown) =>
-    desk.log.warn(what, { code: describeError(error).code });
+    context.log.warn(what, { code: describeError(error).code });
 
   const handle = async (peer: Peer, frame: RequestFrame): Promise<Result<object>> => {
     if (counted.has(frame.type) && overRate(peer, clock.nowMs()))
       return new Refusal('rate_limited', 'too many frames in a minute');
     try {
-      return await perform(handlers, peer, frame);
+      if (!ordered.has(frame.type)) return await perform(handlers, peer, frame);
+      const turn = peer.turn.then(() => perform(handlers, peer, frame));
+      peer.turn = turn.catch(() => {});
+      return await turn;
     } catch (error) {
       const { code, message } = describeError(error);
-      desk.log.warn('request failed', { type: frame.type, code });
+      context.log.warn('request failed', { type: frame.type, code });
       return new Refusal(code, message);
     }
   };
@@ -95,9 +100,12 @@ function acceptor(desk: Desk, sockets: Set<Socket>): (socket: Socket) => void {
 
   return (socket) => {
     sockets.add(socket);
-    const peer: Peer = { socket, connection: undefined, frames: { count: 0, sinceMs: clock.nowMs() } };
+    const frames = { count: 0, sinceMs: clock.nowMs() };
+    const peer: Peer = { socket, connection: undefined, turn: Promise.resolve(), frames };
     const tooLarge = new Refusal('frame_too_large', `a frame is at most ${limits.frameBytesMax} bytes`);
-    const take = (line: string): void => void answer(peer, line).catch(failed('answer failed'));
+    const take = (line: string): void => {
+      answer(peer, line).catch(failed('answer failed'));
+    };
     socket.on(
       'data',
       lineReader(limits.frameBytesMax, take, () => refuse(peer, '', tooLarge)),
@@ -105,7 +113,7 @@ function acceptor(desk: Desk, sockets: Set<Socket>): (socket: Socket) => void {
     socket.on('error', () => socket.destroy());
     socket.on('close', () => {
       sockets.delete(socket);
-      dropPeer(desk, peer, 'socket_closed').catch(failed('drop failed'));
+      peer.turn.then(() => dropPeer(context, peer, 'socket_closed')).catch(failed('drop failed'));
     });
   };
 }
@@ -123,10 +131,12 @@ function perform(
   return handler(peer, frame.fields);
 }
 
+const closing = new Set<ErrorCode>(['authentication_failed', 'frame_too_large']);
+
 /** An answer with a code; after some the connection is closed, since nothing true can follow. */
 function refuse(peer: Peer, request_id: string, { code, message }: Refusal): void {
   writeTo(peer, { ok: false, request_id, error: { code, message } });
-  if (code === 'authentication_failed' || code === 'frame_too_large') peer.socket.end();
+  if (closing.has(code)) peer.socket.end();
 }
 
 function overRate(peer: Peer, nowMs: number): boolean {

@@ -3,6 +3,7 @@
 import { timestamp } from '../mailbox/desk.ts';
 import type { Tx } from '../ports/store.ts';
 import type { DisconnectReason } from '../protocol/session.ts';
+import { recordPatiently } from './record.ts';
 import type { Switchboard } from './switchboard.ts';
 
 type Ports = Pick<Switchboard, 'store' | 'clock' | 'wake'>;
@@ -12,7 +13,7 @@ export async function disconnect(
   connectionId: string,
   reason: DisconnectReason,
 ): Promise<void> {
-  await board.store.write((tx) => endConnection(tx, board, connectionId, reason));
+  await recordPatiently(() => board.store.write((tx) => endConnection(tx, board, connectionId, reason)));
   board.wake.touch();
 }
 

@@ -6,17 +6,14 @@ import { currentReservation, joinReservation } from '../mailbox/reserve.ts';
 import type { NotifyAnswer } from '../ports/router.ts';
 import type { Acceptance, ConnectionRow, StoredMessage, Tx } from '../ports/store.ts';
 import { noticeEnvelopeOf } from '../protocol/delivery.ts';
-import { Fault } from '../protocol/errors.ts';
 import type { Json } from '../protocol/json.ts';
 import { limits } from '../protocol/limits.ts';
 import { isAttentionWorthy } from '../protocol/message.ts';
 import { isLive } from '../protocol/session.ts';
 import { endConnection } from './disconnect.ts';
 import { namesOf } from './principals.ts';
+import { recordPatiently } from './record.ts';
 import type { HandOff, HostOutcome, Switchboard } from './switchboard.ts';
-
-/** Each try waits as long as a writer may: a minute in all. */
-const recordTriesMax = 12;
 
 /** What the first transaction decided. */
 type Plan = { answer: NotifyAnswer } | { connection: ConnectionRow; handOff: HandOff };
@@ -30,23 +27,11 @@ export async function dispatch(
   const plan = await board.store.write((tx) => decide(tx, board, project, deliveryId));
   if ('answer' in plan) return plan.answer;
   const outcome = await board.hand(plan.connection, plan.handOff);
-  const answer = await record(() =>
+  const answer = await recordPatiently(() =>
     board.store.write((tx) => finish(tx, board, plan.connection, plan.handOff, outcome)),
   );
   board.wake.touch();
   return answer;
-}
-
-/** What a host answered is known once: a locked store is asked again, and the host is not. */
-async function record<T>(write: () => Promise<T>): Promise<T> {
-  for (let tries = 1; ; tries += 1) {
-    try {
-      return await write();
-    } catch (error) {
-      const busy = error instanceof Fault && error.code === 'store_busy';
-      if (!busy || tries >= recordTriesMax) throw error;
-    }
-  }
 }
 
 function decide(tx: Tx, board: Switchboard, project: string, deliveryId: string): Plan {

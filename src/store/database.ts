@@ -58,7 +58,7 @@ export class Database {
 /** Whether the driver says that another connection holds the lock. */
 export function isBusy(error: unknown): boolean {
   const code = (error as { code?: unknown } | null)?.code;
-  return typeof code === 'string' && (code.startsWith('SQLITE_BUSY') || code.startsWith('SQLITE_LOCKED'));
+  return typeof code === 'string' && /^SQLITE_(BUSY|LOCKED|PROTOCOL)/.test(code);
 }
 
 /** A driver's error as a Fault; anything else is returned as it is. */

@@ -19,6 +19,12 @@ const sources = {
       h.content || ' to ' || h.adapter_kind AS detail
     FROM host_accept h JOIN delivery d ON d.delivery_id = h.delivery_id JOIN attempt a ON a.attempt_id = h.attempt_id
     JOIN connection c ON c.connection_id = a.connection_id WHERE h.seq > ? ORDER BY h.seq LIMIT ?`,
+  listener_row: `
+    SELECT l.seq, l.created_at AS at, 'notice' AS kind, '' AS project, l.session_id AS "to",
+      (SELECT count(*) FROM reservation_cover v WHERE v.notification_id = l.notification_id) ||
+        iif(n.step = 0, '', ', reminder ' || n.step) AS detail
+    FROM listener_row l JOIN reservation n ON n.notification_id = l.notification_id
+    WHERE l.seq > ? ORDER BY l.seq LIMIT ?`,
   receipt: `
     SELECT r.seq, r.recorded_at AS at, r.receipt_kind AS kind, d.message_id, d.project, r.actor AS "to", r.value AS detail
     FROM receipt r JOIN delivery d ON d.delivery_id = r.delivery_id WHERE r.seq > ? ORDER BY r.seq LIMIT ?`,

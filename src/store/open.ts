@@ -74,12 +74,12 @@ function setUp(database: Database, path: string): void {
 
 /** Tries again while another connection holds the lock, without blocking the process. Fault `store_busy` at the end. */
 async function patiently<T>({ path, clock, random, lockWaitMs }: StoreOptions, work: () => T): Promise<T> {
-  const deadline = clock.nowMs() + (lockWaitMs ?? limits.writeLockWaitMs);
+  const deadline = clock.elapsedMs() + (lockWaitMs ?? limits.writeLockWaitMs);
   for (;;) {
     try {
       return work();
     } catch (error) {
-      if (!isBusy(error) || clock.nowMs() >= deadline) throw storeFault(error, path);
+      if (!isBusy(error) || clock.elapsedMs() >= deadline) throw storeFault(error, path);
     }
     const jitter = (random.bytes(1)[0] as number) / 255;
     await new Promise<void>((resolve) =>

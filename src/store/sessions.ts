@@ -14,12 +14,13 @@ const sessionColumns =
 const ofIds = (table: string): string => `${table}.session_id IN (SELECT value FROM json_each(?))`;
 
 export function sessions(database: Database): Sessions {
-  return { ...reading(database), ...writing(database) };
+  return { ...reading(database), ...ofPrincipal(database), ...writing(database) };
 }
 
 type Writing = Pick<Sessions, 'connect' | 'renew' | 'disconnect'>;
+type OfPrincipal = Pick<Sessions, 'connectionsOf' | 'projectsOf'>;
 
-function reading(database: Database): Omit<Sessions, keyof Writing> {
+function reading(database: Database): Omit<Sessions, keyof (Writing & OfPrincipal)> {
   const connection = (sql: string, ...parameters: (string | number)[]): ConnectionRow | undefined =>
     database.get(`SELECT ${connectionColumns} FROM connection c ${sql}`, ...parameters) as
       | ConnectionRow
@@ -33,12 +34,6 @@ function reading(database: Database): Omit<Sessions, keyof Writing> {
         project,
         JSON.stringify(ids),
       ) as SessionRow | undefined,
-    ofPrincipal: (project, principal) =>
-      database.all(
-        `SELECT ${sessionColumns} FROM session s WHERE s.project = ? AND s.principal_id = ?`,
-        project,
-        principal,
-      ) as unknown as SessionRow[],
     live: (project, ids, nowMs) =>
       connection(
         `WHERE c.project = ? AND ${ofIds('c')} AND ${isLive} ORDER BY c.seq DESC LIMIT 1`,
@@ -81,6 +76,27 @@ function reading(database: Database): Omit<Sessions, keyof Writing> {
          ORDER BY c.seq`,
         exceptRouter ?? null,
       ) as unknown as ConnectionRow[],
+  };
+}
+
+function ofPrincipal(database: Database): OfPrincipal {
+  return {
+    connectionsOf: (project, principal) =>
+      database.all(
+        `SELECT ${connectionColumns}, max(c.seq) AS newest FROM connection c
+         WHERE c.project = ? AND c.principal_id = ? GROUP BY c.session_id ORDER BY newest`,
+        project,
+        principal,
+      ) as unknown as ConnectionRow[],
+    projectsOf: (principal, nowMs) =>
+      database
+        .all(
+          `SELECT DISTINCT c.project FROM connection c
+           WHERE c.principal_id = ? AND ${isLive} AND c.bell <> 'none' ORDER BY c.project LIMIT 5`,
+          principal,
+          nowMs,
+        )
+        .map((row) => row.project as string),
   };
 }
 

@@ -34,6 +34,12 @@ export function waiting(database: Database): Waiting {
           { ...parameters(inbox), count },
         )
         .map(messageOf),
+    inboxes: (count) =>
+      database.all(
+        `SELECT d.recipient, d.project, count(*) AS waiting FROM delivery d WHERE d.open = 1
+         GROUP BY d.project, d.recipient ORDER BY waiting DESC, d.recipient LIMIT ?`,
+        count,
+      ) as unknown as { recipient: string; project: string; waiting: number }[],
     counts: (inbox) => {
       const row = database.get(
         `SELECT count(*) AS waiting, coalesce(sum(${needsNoTurn}), 0) AS progress

@@ -14,8 +14,15 @@ export class FakeClock implements Clock {
   #nowMs = noonMs;
   #timers: Timer[] = [];
 
+  /** What somebody set the wall clock by. */
+  #setMs = 0;
+
   nowMs(): number {
     return this.#nowMs;
+  }
+
+  elapsedMs(): number {
+    return this.#nowMs - this.#setMs;
   }
 
   after(ms: number, then: () => void): () => void {
@@ -48,6 +55,7 @@ export class FakeClock implements Clock {
   /** Someone sets the wall clock; timers keep running by their own count. */
   jump(ms: number): void {
     this.#nowMs += ms;
+    this.#setMs += ms;
     for (const timer of this.#timers) timer.dueMs += ms;
   }
 

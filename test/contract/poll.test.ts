@@ -2,7 +2,7 @@
 
 import { beforeEach, describe, expect, it } from 'vitest';
 import { poll } from '../../src/mailbox/poll.ts';
-import { untilTouched } from '../../src/mailbox/wait.ts';
+import { untilTouched } from '../../src/mailbox/until-touched.ts';
 import { readFields } from '../../src/protocol/fields.ts';
 import { pollFields } from '../../src/protocol/requests.ts';
 import { dispatch } from '../../src/sessions/dispatch.ts';

@@ -4,8 +4,8 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { listenerBell } from '../../src/hosts/claude-code/bell.ts';
 import { runNotifier } from '../../src/mailbox/notifier.ts';
-import { reconcile } from '../../src/mailbox/notify.ts';
 import { receipts } from '../../src/mailbox/receipts.ts';
+import { reconcile } from '../../src/mailbox/ring.ts';
 import type { Bell } from '../../src/ports/bell.ts';
 import type { Json } from '../../src/protocol/json.ts';
 import { dispatch } from '../../src/sessions/dispatch.ts';

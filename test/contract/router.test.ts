@@ -30,7 +30,10 @@ function process(): { peer: Peer; frames: Record<string, unknown>[] } {
   const frames: Record<string, unknown>[] = [];
   const write = (line: string): boolean => frames.push(JSON.parse(line) as Record<string, unknown>) > 0;
   const socket = { destroyed: false, write } as unknown as Socket;
-  return { peer: { socket, connection: undefined, frames: { count: 0, sinceMs: 0 } }, frames };
+  return {
+    peer: { socket, connection: undefined, turn: Promise.resolve(), frames: { count: 0, sinceMs: 0 } },
+    frames,
+  };
 }
 
 const credentials = { auth_token: 'token', postbell_version: '0.1.0' };

@@ -3,7 +3,7 @@
 import { listenerBell } from '../../src/hosts/claude-code/bell.ts';
 import { acknowledge } from '../../src/mailbox/acknowledge.ts';
 import { runNotifier } from '../../src/mailbox/notifier.ts';
-import { ringForHandOff } from '../../src/mailbox/notify.ts';
+import { ringForHandOff } from '../../src/mailbox/ring.ts';
 import type { Bell } from '../../src/ports/bell.ts';
 import { dispatch } from '../../src/sessions/dispatch.ts';
 import { locksIn } from '../../src/store/lock.ts';

@@ -21,6 +21,7 @@ import {
   attach,
   difference,
   letter,
+  ok,
   openScene,
   posted,
   read,
@@ -139,7 +140,6 @@ describe('an action that fails at any of its statements', () => {
     const failing = { ...desk, store };
     const actions: Record<string, [number, () => Promise<unknown>]> = {
       send: [4, () => send(failing, read(sendFields, letter()), alice)],
-      poll: [1, () => poll(failing, scope)],
       ack: [1, () => ack(failing, one, alice)],
       intake: [2, () => intake(failing, { ...one, state: 'fetched' }, alice)],
       acknowledge: [6, () => acknowledge(failing, { ...scope, messages }, alice)],
@@ -160,6 +160,24 @@ describe('an action that fails at any of its statements', () => {
       database.left = statements + 1;
       await action();
     }
-    expect(desk.counts()).toMatchObject({ message: 3, cursor: 1, receipt: 4 });
+    expect(desk.counts()).toMatchObject({ message: 3, receipt: 4 });
+  });
+
+  it('does not keep a poll from answering: only the place in it has no name yet', async () => {
+    const desk = await openScene();
+    await posted(desk);
+    const { database, store } = failingStore(desk);
+    const failing = { ...desk, store };
+    const scope = { project: 'shop', recipient: 'bob' };
+    database.left = 1;
+    expect(await poll(failing, scope)).toMatchObject({ events: [{}], next_cursor: null });
+    const named = ok(await poll(failing, scope)).next_cursor as string;
+    expect(named).toMatch(/^cur_/);
+    await posted(desk, { idempotency_key: 'second' });
+    database.left = 1;
+    expect(await poll(failing, { ...scope, cursor: named })).toMatchObject({
+      events: [{}],
+      next_cursor: named,
+    });
   });
 });

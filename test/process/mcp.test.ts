@@ -147,7 +147,7 @@ describe('postbell mcp', () => {
       data: {
         error: {
           code: 'invalid_request',
-          message: 'sender is required',
+          message: 'sender, recipient, idempotency_key are required',
           fault: 'caller',
           retryable: false,
           hint: expect.any(String),

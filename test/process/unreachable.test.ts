@@ -1,6 +1,6 @@
 // Where a session cannot be rung, its sender is told so, and nothing pretends.
 
-import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -61,14 +61,16 @@ describe('a router that does not answer', () => {
     writeFileSync(path.join(data, 'router.token'), 'x\n', { mode: 0o600 });
     const taken: Socket[] = [];
     const silent = createServer((socket) => taken.push(socket));
-    await new Promise<void>((resolve) => silent.listen(path.join(data, 'router-v1.sock'), resolve));
+    const socket = path.join(data, 'router-v1.sock');
+    await new Promise<void>((resolve) => silent.listen(socket, resolve));
+    chmodSync(socket, 0o600);
     const began = Date.now();
     const status = await postbell(home.env, home.project, ['router', 'status']);
     expect([status.code, status.stderr]).toEqual([1, expect.stringMatching(/^postbell: router_timeout: /)]);
     const sent = await postbell(home.env, home.project, ['send', 'alice'], 'hello');
     expect(sent.stdout).toContain('it is not known whether a session was told');
     expect(Date.now() - began).toBeLessThan(8_000);
-    for (const socket of taken) socket.destroy();
+    for (const one of taken) one.destroy();
     await new Promise((resolve) => silent.close(resolve));
   });
 
@@ -82,5 +84,75 @@ describe('a router that does not answer', () => {
     expect(existsSync(path.join(home.env.POSTBELL_HOME as string, 'router-v1.lock'))).toBe(false);
     expect((await session.call('receive_messages', {})).isError).toBe(false);
     await session.close();
+  });
+});
+
+describe('a router whose socket was removed', () => {
+  it('makes room, and a session starts another', async () => {
+    const first = home.start(['router']);
+    const project = await projectOf();
+    const session = await openSession(home, { CLAUDE_CODE_SESSION_ID: 's1' });
+    await liveCards(home, project, 1);
+    rmSync(path.join(home.env.POSTBELL_HOME as string, 'router-v1.sock'));
+    expect((await first.exited).code).toBe(0);
+    await liveCards(home, project, 1);
+    await session.close();
+  });
+});
+
+describe('a project that git does not name', () => {
+  it.each([
+    ['slow', 'sleep 30'],
+    ['failing', 'exit 3'],
+  ])('because it is %s is an error, never another project\u2019s inbox', async (_, script) => {
+    const bin = path.join(home.dir, 'bin');
+    mkdirSync(bin);
+    writeFileSync(path.join(bin, 'git'), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+    mkdirSync(path.join(home.project, '.git'));
+    const env = { ...home.env, PATH: `${bin}:${home.env.PATH}` };
+    const { code, stdout, stderr } = await postbell(env, home.project, ['send', 'alice'], 'hello');
+    expect([code, stdout]).toEqual([1, '']);
+    expect(stderr).toMatch(/^postbell: project_unavailable: git does not say what repository /);
+  });
+
+  it('is that of the directory, whatever repository the environment points at', async () => {
+    const plain = await projectOf();
+    const env = { ...home.env, GIT_DIR: '/nowhere' };
+    const sent = await answer(env, home.project, ['send', 'alice', '--json'], 'hello');
+    expect(sent.project).toBe(plain);
+  });
+});
+
+describe('a token', () => {
+  it('is not said to a socket that others could have made', async () => {
+    await projectOf();
+    const open = path.join(home.dir, 'open');
+    mkdirSync(open);
+    chmodSync(open, 0o777);
+    const heard: string[] = [];
+    const taken: Socket[] = [];
+    const spy = createServer((socket) => {
+      taken.push(socket);
+      socket.on('data', (chunk) => heard.push(String(chunk)));
+    });
+    const at = path.join(open, 's');
+    await new Promise<void>((resolve) => spy.listen(at, resolve));
+    writeFileSync(path.join(home.env.POSTBELL_HOME as string, 'router.token'), 'secret\n', { mode: 0o600 });
+    const env = { ...home.env, POSTBELL_ROUTER_SOCKET: at };
+    const { code, stderr } = await postbell(env, home.project, ['message', 'discover', '--project', 'p']);
+    expect([code, heard]).toEqual([1, []]);
+    expect(stderr).toMatch(/^postbell: insecure_path: /);
+    for (const one of taken) one.destroy();
+    await new Promise((resolve) => spy.close(resolve));
+  });
+});
+
+describe('a listener that cannot take its lock', () => {
+  it('says so and ends', async () => {
+    await projectOf();
+    mkdirSync(path.join(home.env.POSTBELL_HOME as string, 'runtime', 'listener-s1.lock'));
+    const { code, stderr } = await postbell(home.env, home.project, ['wait'], '{"session_id":"s1"}');
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^postbell: insecure_path: /);
   });
 });

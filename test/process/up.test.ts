@@ -1,13 +1,10 @@
 // `postbell up`: plain lines without a terminal, a screen with one, and a clean end.
 
-import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Home, makeHome, until } from './home.ts';
 import { answer, postbell, program } from './postbell.ts';
 import { openSession } from './session.ts';
+import { openTerminal } from './terminal.ts';
 
 let home: Home;
 beforeEach(() => {
@@ -30,7 +27,9 @@ describe('postbell up', () => {
     );
     await answer(home.env, home.project, ['send', 'reviewer', '--json'], 'SENTINEL body');
     await until('the acceptance shows', () =>
-      /accepted .* session "s1" {2}\(notice to claude-listener; not known to be read\)/.test(up.stdout()),
+      /accepted .* session "s1" {2}\(by the host: notice to claude-listener; not known to be read\)/.test(
+        up.stdout(),
+      ),
     );
     const { data } = await session.call('receive_messages', {});
     await session.call('acknowledge_messages', {
@@ -63,25 +62,18 @@ describe('postbell up', () => {
   });
 
   it('draws one screen at a terminal and gives it back', async () => {
-    const sockets = mkdtempSync(path.join(tmpdir(), 'tm-'));
-    const tmux = (...words: string[]): string =>
-      execFileSync('tmux', ['-S', path.join(sockets, 's'), '-f', '/dev/null', ...words], {
-        encoding: 'utf8',
-        env: { ...home.env, LANG: 'C.UTF-8' },
-      });
-    tmux('new-session', '-d', '-x', '120', '-y', '20', '-c', home.project, 'sh');
-    tmux('send-keys', '-l', `node ${program} up; echo "ended with $?"`);
-    tmux('send-keys', 'Enter');
-    const screen = (): string => tmux('capture-pane', '-p');
+    const terminal = openTerminal(home);
+    const { screen } = terminal;
+    terminal.type(`node ${program} up; echo "ended with $?"`);
     await until('the screen is drawn', () => /^Postbell 0\.1\.0 {2}router running/.test(screen()));
     expect(screen()).toContain('No session is connected.');
     expect(screen()).toContain('claude plugin marketplace add');
     await answer(home.env, home.project, ['send', 'somebody', '--json'], 'x');
     await until('the message shows', () => /stored +….{6} /.test(screen()));
-    tmux('send-keys', 'C-c');
+    await until('who waits shows', () => /Mail waits: "somebody" in "shop~[0-9a-f]{4}…" 1/.test(screen()));
+    terminal.press('C-c');
     await until('the terminal is given back', () => screen().includes('ended with 0'));
     expect(screen()).not.toContain('No session is connected.');
-    tmux('kill-server');
-    rmSync(sockets, { recursive: true });
+    terminal.end();
   });
 });

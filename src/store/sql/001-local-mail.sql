@@ -118,6 +118,7 @@ CREATE TABLE connection (
   UNIQUE (project, session_id, generation)
 ) STRICT;
 CREATE INDEX connection_open ON connection (project, session_id) WHERE disconnected_at IS NULL;
+CREATE INDEX connection_principal ON connection (principal_id, project, session_id);
 
 CREATE TABLE presence (
   seq            INTEGER PRIMARY KEY,

@@ -45,7 +45,7 @@ function command<S extends Fields>(
   };
 }
 
-const scope = '--project shop --recipient reviewer';
+const scope = '--project shop~1a2b… --recipient reviewer';
 const one = `${scope} --message-id msg_01h`;
 
 export const commands: Readonly<Record<string, Command>> = {
@@ -70,7 +70,7 @@ export const commands: Readonly<Record<string, Command>> = {
     {
       about: 'live sessions of one project',
       fields: requests.discoverFields,
-      example: 'postbell message discover --project shop',
+      example: 'postbell message discover --project shop~1a2b…',
     },
     async ({ desk }, { project, limit = limits.discoverCountDefault }) => ({
       cards: await desk.router.discover({ project, limit }),

@@ -8,7 +8,7 @@ import { parseWords } from './arguments.ts';
 import { type CliContext, type Command, commands } from './commands.ts';
 import { helpFor, overview } from './help.ts';
 import { readJson, readText } from './input.ts';
-import { sentence, shortSend, shortSendFields } from './send.ts';
+import { liveElsewhere, sentence, shortSend, shortSendFields } from './send.ts';
 
 export interface Terminal {
   input: Readable & { isTTY?: boolean };
@@ -48,8 +48,8 @@ function fail(terminal: Pick<Terminal, 'err'>, error: unknown, json: boolean): n
 
 async function perform(options: CliOptions): Promise<Result<object> | string> {
   const [first = '', second = ''] = options.words;
-  if (first === '' || first === '--help') return overview(version);
-  if (first === '--version') return version;
+  if (['', '--help', '-h', 'help'].includes(first)) return overview(version);
+  if (['--version', '-v', 'version'].includes(first)) return version;
   const unknown = new Refusal('usage', `unknown command ${JSON.stringify(`${first} ${second}`.trim())}`);
   if (options.words.includes('--help')) return helpFor(first, second) ?? unknown;
   if (first === 'send') return performSend(options);
@@ -80,23 +80,25 @@ async function readField(input: Readable, isJson: boolean): Promise<Result<unkno
 }
 
 async function performSend(options: CliOptions): Promise<Result<object> | string> {
-  const parsed = parseWords(options.words.slice(1), shortSendFields, ['json', 'session'], 1);
+  const parsed = parseWords(options.words.slice(1), shortSendFields, ['json', 'session'], 99);
   if (isRefusal(parsed)) return parsed;
-  const [recipient] = parsed.positionals;
+  const [recipient, ...surplus] = parsed.positionals;
   if (recipient === undefined) return new Refusal('usage', 'name the recipient');
+  if (surplus.length > 0) return new Refusal('usage', 'send takes one recipient; the text comes from stdin');
   const body = await readBody(options.terminal);
   if (isRefusal(body)) return body;
-  const answer = await withContext(options, (context) =>
-    shortSend(context, {
+  return withContext(options, async (context) => {
+    const answer = await shortSend(context, {
       recipient,
       body,
       accountName: options.accountName(),
       key: options.freshKey(),
       session: parsed.switched.has('session'),
       flags: parsed.values,
-    }),
-  );
-  return isRefusal(answer) || parsed.switched.has('json') ? answer : sentence(answer);
+    });
+    if (isRefusal(answer) || parsed.switched.has('json')) return answer;
+    return sentence(answer, liveElsewhere(context, answer));
+  });
 }
 
 /** From a pipe whole, without its last line break; at a terminal line by line until an empty line. */
@@ -115,6 +117,8 @@ async function typed({ input, err }: Terminal): Promise<string> {
     if (line === '') break;
     lines.push(line);
   }
+  // Nothing more is read; a terminal left open would keep the command from ending.
+  input.destroy();
   return lines.join('\n');
 }
 

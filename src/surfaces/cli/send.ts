@@ -47,11 +47,21 @@ const known: Readonly<Record<Presence, string>> = {
   not_checked: 'the router did not answer, so it is not known whether a session was told; the message waits',
 };
 
+/** Where else a session of that name is live, for whoever sent from the wrong directory. */
+export function liveElsewhere({ desk }: CliContext, answer: SendAnswer): string[] {
+  if (answer.recipient_presence !== 'unknown') return [];
+  return desk.store.read((tx) => tx.sessions.projectsOf(answer.recipient, desk.clock.nowMs()));
+}
+
 /** What a person may rely on after a send. */
-export function sentence(answer: SendAnswer): string {
+export function sentence(answer: SendAnswer, elsewhere: readonly string[]): string {
   const stored = `Stored ${answer.message_id} for ${quoted(answer.recipient)} in ${quoted(answer.project)}`;
   if (answer.native_delivery !== undefined)
     return `${stored}; its session's host accepted a notice, which does not mean that it was read.`;
   if (answer.quieted === 'taken_in') return `${stored}; it had been taken in before.`;
-  return `${stored}; ${known[answer.recipient_presence ?? 'not_checked']}.`;
+  const hint =
+    elsewhere.length === 0
+      ? ''
+      : `. One is live in ${elsewhere.map(quoted).join(', ')}: send from there, or with --project`;
+  return `${stored}; ${known[answer.recipient_presence ?? 'not_checked']}${hint}.`;
 }

@@ -12,14 +12,14 @@ export async function sessionStart(
   ports: Ports,
   payload: HookPayload,
   host: HostProcess | undefined,
-  identity: { principal: string; project: string },
+  identity: { principal: string; project: Promise<string | undefined> },
 ): Promise<string> {
   const { session_id, source = 'startup' } = payload;
   if (payload.subagent || session_id === undefined) return '';
   if (host !== undefined) await recordSessionStart(ports, host, { session_id, source });
-  const context =
-    `Postbell: this session is ${quoted(session_id)}; its inbox is ${quoted(identity.principal)} ` +
-    `in project ${quoted(identity.project)}.`;
+  const project = await identity.project;
+  const where = project === undefined ? '' : ` in project ${quoted(project)}`;
+  const context = `Postbell: this session is ${quoted(session_id)}; its inbox is ${quoted(identity.principal)}${where}.`;
   return JSON.stringify({
     hookSpecificOutput: { hookEventName: 'SessionStart', additionalContext: context },
   });

@@ -38,8 +38,9 @@ export async function waitForMail(options: WaitOptions): Promise<0 | 2> {
   const hostLock = options.host === undefined ? undefined : locks.tryTake(`listener-host-${options.host}`);
   if (options.host !== undefined && hostLock === undefined) return 0;
   const events = eventsOf(options);
-  const sessionLock = await takeSessionLock(options, `listener-${root}`, events);
+  let sessionLock: { release(): void } | undefined;
   try {
+    sessionLock = await takeSessionLock(options, `listener-${root}`, events);
     return sessionLock === undefined ? 0 : await listen(options, events);
   } finally {
     events.close();
@@ -50,10 +51,10 @@ export async function waitForMail(options: WaitOptions): Promise<0 | 2> {
 
 /** The touch makes an older listener look whether its host still lives. */
 async function takeSessionLock({ desk, locks, ended }: WaitOptions, name: string, events: Events) {
-  const deadline = desk.clock.nowMs() + sessionLockWaitMs;
+  const deadline = desk.clock.elapsedMs() + sessionLockWaitMs;
   for (let first = true; !ended.aborted; first = false) {
     const lock = locks.tryTake(name);
-    if (lock !== undefined || desk.clock.nowMs() >= deadline) return lock;
+    if (lock !== undefined || desk.clock.elapsedMs() >= deadline) return lock;
     if (first) desk.wake.touch();
     await events.next(sessionLockRetryMs);
   }
@@ -62,12 +63,12 @@ async function takeSessionLock({ desk, locks, ended }: WaitOptions, name: string
 
 async function listen(options: WaitOptions, events: Events): Promise<0 | 2> {
   const { desk } = options;
-  const renewAtMs = desk.clock.nowMs() + options.renewAfterMs;
+  const renewAtMs = desk.clock.elapsedMs() + options.renewAfterMs;
   const server = serverWatch(options);
   while (!options.ended.aborted && options.hostAlive() && !server.gone()) {
     const batch = await patiently(options, async () => nextBatch(desk, options.session));
     if (batch === undefined) {
-      const leftMs = renewAtMs - desk.clock.nowMs();
+      const leftMs = renewAtMs - desk.clock.elapsedMs();
       if (leftMs <= 0) {
         options.print(`${renewalText}\n`);
         return 2;
@@ -103,7 +104,7 @@ function serverWatch({ desk, locks, session, unattended }: WaitOptions) {
     if (!unattended) return false;
     const free = locks.tryTake(name);
     free?.release();
-    const nowMs = desk.clock.nowMs();
+    const nowMs = desk.clock.elapsedMs();
     seen ||= free === undefined;
     freeSinceMs = free === undefined ? undefined : (freeSinceMs ?? nowMs);
     return seen && freeSinceMs !== undefined && nowMs - freeSinceMs >= serverGoneMs;

@@ -14,16 +14,22 @@ export function feedLine(item: FeedItem): string {
   return `${time}  ${said(item)}`;
 }
 
+/** The label of an automatic project id, and enough of its hash to tell two apart. */
+export const shortProject = (id: string): string =>
+  quoted(id.replace(/^(.*~[0-9a-f]{4})[0-9a-f]{28}$/, '$1…'));
+
 function said(item: FeedItem): string {
   const message = shortMessage(item.message_id);
   const session = shortSession(item.to);
   switch (item.kind) {
     case 'message':
-      return `stored    ${message}  ${quoted(item.from ?? '')} → ${quoted(item.to)}  (${item.detail})`;
+      return `stored    ${message}  ${quoted(item.from ?? '')} → ${quoted(item.to)}  in ${shortProject(item.project)}`;
+    case 'notice':
+      return `notice             session ${session}  for its listener (messages: ${item.detail})`;
     case 'attempt':
       return `ringing   ${message}  session ${session}  (bell ${item.detail})`;
     case 'host_accept':
-      return `accepted  ${message}  session ${session}  (${item.detail}; not known to be read)`;
+      return `accepted  ${message}  session ${session}  (by the host: ${item.detail}; not known to be read)`;
     case 'intake':
       return `taken in  ${message}  by ${quoted(item.to)}  (${item.detail})`;
     case 'ack':

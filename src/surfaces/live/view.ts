@@ -5,7 +5,8 @@ import type { Desk } from '../../mailbox/desk.ts';
 import { failureLine } from '../../protocol/errors.ts';
 import { quoted } from '../../protocol/json.ts';
 import { limits } from '../../protocol/limits.ts';
-import { feedLine } from './lines.ts';
+import { isLive } from '../../protocol/session.ts';
+import { feedLine, shortProject } from './lines.ts';
 
 export interface Screen {
   isTerminal: boolean;
@@ -24,6 +25,8 @@ export interface LiveViewOptions {
 }
 
 const keptMax = 500;
+const sessionsMax = 12;
+const inboxesMax = 4;
 const showCursor = '\u001b[?25h';
 const hideCursor = '\u001b[?25l';
 const alternateScreen = '\u001b[?1049h';
@@ -63,7 +66,14 @@ export function liveView({ desk, screen, head, next }: LiveViewOptions): () => v
 
   const draw = (): void => {
     const columns = screen.columns();
-    const top = [...head(), '', ...sessionLines(desk), '', ...(connected ? [] : [...next, ''])];
+    const top = [
+      ...head(),
+      '',
+      ...sessionLines(desk),
+      ...waitingLines(desk),
+      '',
+      ...(connected ? [] : [...next, '']),
+    ];
     const room = Math.max(screen.rows() - top.length - 1, 3);
     screen.write(`${clear}${[...top, ...kept.slice(-room)].map((line) => cut(line, columns)).join('\r\n')}`);
   };
@@ -86,13 +96,26 @@ export function liveView({ desk, screen, head, next }: LiveViewOptions): () => v
 
 function sessionLines({ store, clock }: LiveViewOptions['desk']): string[] {
   const nowMs = clock.nowMs();
-  const sessions = store.read((tx) => tx.sessions.open().filter((row) => row.lease_expires_at_ms > nowMs));
+  const sessions = store.read((tx) => tx.sessions.open().filter((row) => isLive(row, nowMs)));
   if (sessions.length === 0) return ['No session is connected.'];
   const rows = sessions.map(
     (row) =>
-      `  ${quoted(row.principal_id)}  session ${row.session_id}  bell ${row.bell}  project ${quoted(row.project)}`,
+      `  ${quoted(row.principal_id)}  in ${shortProject(row.project)}  bell ${row.bell}  session ${quoted(row.session_id)}`,
   );
-  return [`${sessions.length} live session${sessions.length === 1 ? '' : 's'}:`, ...rows.slice(0, 12)];
+  return [
+    `${sessions.length} live session${sessions.length === 1 ? '' : 's'}:`,
+    ...rows.slice(0, sessionsMax),
+    ...(rows.length > sessionsMax ? [`  and ${rows.length - sessionsMax} more`] : []),
+  ];
+}
+
+/** For whom mail waits: also for names that nobody has. */
+function waitingLines({ store }: LiveViewOptions['desk']): string[] {
+  const inboxes = store.read((tx) => tx.waiting.inboxes(inboxesMax));
+  const named = inboxes.map(
+    (row) => `${quoted(row.recipient)} in ${shortProject(row.project)} ${row.waiting}`,
+  );
+  return inboxes.length === 0 ? [] : [`Mail waits: ${named.join(', ')}`];
 }
 
 /** Control characters of names are quoted already; a line is cut to the screen. */

@@ -12,7 +12,7 @@ export function untilTouched<T>(
   ended?: AbortSignal,
 ): Promise<T | undefined> {
   return new Promise((resolve, reject) => {
-    const deadline = desk.clock.nowMs() + waitMs;
+    const deadline = desk.clock.elapsedMs() + waitMs;
     let cancelTick = (): void => {};
     let finished = false;
     const finish = (settle: () => void): void => {
@@ -33,7 +33,7 @@ export function untilTouched<T>(
     };
     const tick = (): void => {
       if (finished) return;
-      const left = deadline - desk.clock.nowMs();
+      const left = deadline - desk.clock.elapsedMs();
       if (left <= 0 || ended?.aborted) {
         onEnd();
         return;
