@@ -2,18 +2,14 @@
 // The times at which it rings again are in schedule.test.ts.
 
 import { beforeEach, describe, expect, it } from 'vitest';
-import { listenerBell } from '../../src/hosts/claude-code/bell.ts';
 import { runNotifier } from '../../src/mailbox/notifier.ts';
 import { receipts } from '../../src/mailbox/receipts.ts';
 import { reconcile } from '../../src/mailbox/ring.ts';
 import type { Bell } from '../../src/ports/bell.ts';
-import type { Json } from '../../src/protocol/json.ts';
 import { dispatch } from '../../src/sessions/dispatch.ts';
-import type { HandOff } from '../../src/sessions/switchboard.ts';
 import { locksIn } from '../../src/store/lock.ts';
 import { settle } from './clock.ts';
 import { attach, letter, ok, post, posted, type Scene, sessionCaller } from './desk.ts';
-import { failingStore } from './failing.ts';
 import { openRung, type Rung, ringing, startMs } from './rung.ts';
 
 let desk: Scene;
@@ -30,6 +26,7 @@ beforeEach(async () => {
 const toSession = { target_kind: 'session', recipient: 's1' };
 const stateOf = (message_id: string, recipient = 'bob') =>
   ok(receipts(desk, { project: 'shop', recipient, message_id })).delivery_state;
+
 describe('one session', () => {
   it('[SES-099] has one current reservation: ten letters to its principal in a second are one hand-off', async () => {
     await attach(desk, 's1');
@@ -214,116 +211,5 @@ describe('a reservation', () => {
     await desk.clock.advance(30_000);
     expect(rungAt()).toEqual([30]);
     expect(stateOf(message_id)).toBe('inbox_queued');
-  });
-});
-
-describe('the listener bell', () => {
-  const item = (handOff: HandOff) => ({
-    notification_id: (handOff.envelope as { notification_id: string }).notification_id,
-    text: 'text',
-    session_id: 's1',
-    attempt: { attempt_id: handOff.attempt_id, delivery_id: handOff.delivery_id },
-  });
-
-  it('[INB-051, MSG-034] accepts by a committed row; for an attempt that is over it writes nothing and gives no answer', async () => {
-    await attach(desk, 's1');
-    const first = await posted(desk, toSession);
-    expect(first.native_delivery?.receipt).toEqual({
-      notification_id: reservations()[0]?.notification_id,
-      state: 'inbox_queued',
-    });
-    expect(reservations()).toMatchObject([{ state: 'inbox_queued' }]);
-    expect(rungAt()).toEqual([0]);
-    let stalled: HandOff | undefined;
-    desk.host = (handOff) => {
-      stalled = handOff;
-      return { outcome: 'timeout' };
-    };
-    await desk.clock.advance(31_000);
-    await attach(desk, 's1');
-    const failed = await post(desk, toSession);
-    expect(failed).toMatchObject({ details: { reason: 'host_outcome_timeout' } });
-    expect(await bell.ring(item(stalled as HandOff))).toEqual({ outcome: 'unknown' });
-    expect(rungAt()).toEqual([0]);
-    startNotifier();
-    await desk.clock.advance(30_000);
-    expect(rungAt()).toEqual([0, 61]);
-    const covers = desk.rows(
-      'SELECT rung FROM reservation_cover v JOIN reservation n USING (notification_id) WHERE n.step = 2',
-    );
-    expect(covers).toEqual([{ rung: 1 }, { rung: 1 }]);
-  });
-
-  it.each(['replaced', 'expired'])('[INB-051] writes nothing for a connection that was %s', async (how) => {
-    await attach(desk, 's1');
-    let outcome: unknown;
-    desk.host = async (handOff) => {
-      if (how === 'replaced') await attach(desk, 's1');
-      else await desk.clock.advance(60_000);
-      outcome = await bell.ring(item(handOff));
-      return { outcome: 'timeout' };
-    };
-    await post(desk, toSession);
-    expect(outcome).toEqual({ outcome: 'unknown' });
-    expect(desk.counts().listener_row).toBe(0);
-  });
-
-  it('[INB-051] writes row and state in one transaction: none of them where one fails', async () => {
-    await posted(desk);
-    let ring: Parameters<Bell['ring']>[0] | undefined;
-    const late: Bell = {
-      ...bell,
-      ring: async (item) => {
-        ring = item;
-        return { outcome: 'unknown' };
-      },
-    };
-    await reconcile(desk, ringing, late);
-    const { database, store } = failingStore(desk);
-    const failing = listenerBell({ ...desk, store });
-    const written = () => ({
-      rows: desk.counts().listener_row,
-      state: reservations()[0]?.state,
-      rung: desk.rows('SELECT rung FROM reservation_cover').map((row) => row.rung),
-    });
-    for (const nth of [1, 2, 3]) {
-      database.left = nth;
-      await expect(failing.ring(ring as typeof ring & object)).rejects.toMatchObject({
-        code: 'store_unwritable',
-      });
-      expect(database.left).toBe(0);
-      expect(written()).toEqual({ rows: 0, state: 'preparing', rung: [0] });
-    }
-    database.left = 4;
-    expect(await failing.ring(ring as typeof ring & object)).toMatchObject({ outcome: 'accepted' });
-    expect(database.left).toBe(1);
-    expect(written()).toEqual({ rows: 1, state: 'inbox_queued', rung: [1] });
-  });
-
-  it('[INB-051] writes for the notifier only while its own reservation is current and preparing', async () => {
-    await posted(desk);
-    const late: { ring?: Parameters<Bell['ring']>[0] } = {};
-    const slow: Bell = {
-      ...bell,
-      ring: async (ring) => {
-        late.ring = ring;
-        return { outcome: 'unknown' };
-      },
-    };
-    await reconcile(desk, ringing, slow);
-    const ring = late.ring as Parameters<Bell['ring']>[0];
-    await desk.clock.advance(30_000);
-    expect(await bell.ring(ring)).toEqual({ outcome: 'unknown' });
-    expect(desk.counts().listener_row).toBe(0);
-    await reconcile(desk, ringing, slow);
-    expect(await bell.ring(late.ring as typeof ring)).toMatchObject({ outcome: 'accepted' });
-    expect(await bell.ring(late.ring as typeof ring)).toEqual({ outcome: 'unknown' });
-    expect(await bell.ring(ring)).toEqual({ outcome: 'unknown' });
-    expect(desk.counts().listener_row).toBe(1);
-    expect(bell.describe()).toEqual({
-      bell: 'listener',
-      adapterKind: 'claude-listener',
-      hostKind: 'claude',
-    } satisfies Json);
   });
 });

@@ -1,8 +1,5 @@
 // Who an inbox belongs to: one spelling, compared exactly.
 
-import fs from 'node:fs';
-import path from 'node:path';
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ack } from '../../src/mailbox/ack.ts';
 import { acknowledge } from '../../src/mailbox/acknowledge.ts';
@@ -11,49 +8,19 @@ import { intake } from '../../src/mailbox/intake.ts';
 import { poll } from '../../src/mailbox/poll.ts';
 import { receipts } from '../../src/mailbox/receipts.ts';
 import { receive } from '../../src/mailbox/receive.ts';
-import { isRefusal } from '../../src/protocol/errors.ts';
-import { type Fields, readFields } from '../../src/protocol/fields.ts';
 import {
   ackFields,
   acknowledgeFields,
-  discoverFields,
   fetchFields,
   intakeFields,
   pollFields,
   receiptsFields,
   receiveFields,
-  sendFields,
 } from '../../src/protocol/requests.ts';
-import { isSessionId, isWellFormed, readName } from '../../src/protocol/scope.ts';
-import { locksIn } from '../../src/store/lock.ts';
-import { alice, letter, ok, openScene, post, posted, read, refused, temporaryDirectory } from './desk.ts';
+import { alice, ok, openScene, post, posted, read, refused } from './desk.ts';
 
 const decomposed = 'cafe\u0301';
 const composed = 'caf\u00e9';
-
-/** Every action, with a call that fits. */
-const actions: [string, Fields, Record<string, unknown>][] = [
-  ['send', sendFields, letter()],
-  ['poll', pollFields, { project: 'shop', recipient: 'bob' }],
-  ['fetch', fetchFields, { project: 'shop', recipient: 'bob', message_id: 'm' }],
-  ['intake', intakeFields, scoped({ state: 'fetched', idempotency_key: 'k' })],
-  ['ack', ackFields, scoped({ idempotency_key: 'k' })],
-  ['receipts', receiptsFields, scoped({})],
-  ['discover', discoverFields, { project: 'shop' }],
-  ['receive', receiveFields, { project: 'shop', recipient: 'bob' }],
-  ['acknowledge', acknowledgeFields, { project: 'shop', recipient: 'bob', messages: [] }],
-];
-
-function scoped(more: Record<string, unknown>): Record<string, unknown> {
-  return { project: 'shop', recipient: 'bob', message_id: 'm', ...more };
-}
-
-const fieldsOfKind = (kind: 'name' | 'text') =>
-  actions.flatMap(([action, fields, call]) =>
-    Object.entries(fields)
-      .filter(([, field]) => field.kind === kind)
-      .map(([field]) => ({ action, field, fields, call })),
-  );
 
 describe('an inbox', () => {
   it('[MSG-009] is the same for a decomposed and a composed name, with spaces around or without, in every action', async () => {
@@ -122,169 +89,5 @@ describe('an inbox', () => {
     expect(ok(await post(desk, { sender: '\u{1f426}'.repeat(200) })).sender).toHaveLength(400);
     for (const sender of ['', '\u{1f426}'.repeat(201)])
       expect(refused(await post(desk, { sender })).code).toBe('invalid_request');
-  });
-});
-
-describe('the fields that are checked below', () => {
-  it('[MSG-013] are all names and all texts of every action', () => {
-    const named = (kind: 'name' | 'text') =>
-      fieldsOfKind(kind).map(({ action, field }) => `${action}.${field}`);
-    expect(named('name')).toEqual([
-      'send.project',
-      'send.recipient',
-      'send.intended_session',
-      'poll.project',
-      'poll.recipient',
-      'fetch.project',
-      'fetch.recipient',
-      'intake.project',
-      'intake.recipient',
-      'ack.project',
-      'ack.recipient',
-      'receipts.project',
-      'receipts.recipient',
-      'discover.project',
-      'receive.project',
-      'receive.recipient',
-      'acknowledge.project',
-      'acknowledge.recipient',
-    ]);
-    expect(named('text')).toEqual([
-      'send.sender',
-      'send.idempotency_key',
-      'send.correlation_id',
-      'send.reply_to',
-      'send.task_id',
-      'poll.cursor',
-      'fetch.message_id',
-      'intake.message_id',
-      'intake.idempotency_key',
-      'ack.message_id',
-      'ack.idempotency_key',
-      'ack.host_accept_id',
-      'receipts.message_id',
-      'receive.notification_id',
-    ]);
-  });
-});
-
-describe('a name', () => {
-  it.each(fieldsOfKind('name'))(
-    'may not look like an absolute path: $field of $action',
-    ({ field, fields, call }) => {
-      for (const value of ['/root', '/', 'C:\\work', 'c:/work', '\\\\host\\share', ' /root ']) {
-        const refusal = refused(readFields(fields, { ...call, [field]: value }));
-        expect(refusal).toMatchObject({ code: 'path_shaped_identifier', details: { field } });
-        expect(refusal.message).toContain(field);
-        expect(refusal.message).toContain('"reviewer"');
-      }
-      for (const value of ['team/x', 'c:x', '~/x', './x', '../x', '\\x'])
-        expect(isRefusal(readFields(fields, { ...call, [field]: value }))).toBe(false);
-    },
-  );
-
-  it.each(fieldsOfKind('name'))(
-    '[MSG-013] has 1 to 200 characters after it is normalised: $field of $action',
-    ({ field, fields, call }) => {
-      const given = (value: string) => readFields(fields, { ...call, [field]: value });
-      for (const value of ['x', 'x'.repeat(200), '\u{1f426}'.repeat(200), ` ${'e\u0301'.repeat(200)} `])
-        expect(isRefusal(given(value))).toBe(false);
-      for (const value of [
-        '',
-        ' \t\n',
-        '\u3000',
-        'x'.repeat(201),
-        '\u{1f426}'.repeat(201),
-        '\ud800',
-        'a\udc00b',
-      ])
-        expect(refused(given(value))).toMatchObject({ code: 'invalid_request', details: { field } });
-    },
-  );
-
-  it.each(fieldsOfKind('text'))(
-    '[MSG-013] holds no lone surrogate: $field of $action',
-    ({ field, fields, call }) => {
-      expect(refused(readFields(fields, { ...call, [field]: 'a\ud800' }))).toMatchObject({
-        code: 'invalid_request',
-        details: { field },
-      });
-    },
-  );
-
-  it('[MSG-013] holds no lone surrogate in a receipt that is given back', async () => {
-    const desk = await openScene();
-    await posted(desk);
-    for (const item of [
-      { sender: 'local', msg_id: '\ud800' },
-      { sender: '\ud800', msg_id: 'm' },
-    ]) {
-      const given = read(acknowledgeFields, { project: 'shop', recipient: 'bob', messages: [item] });
-      expect(refused(await acknowledge(desk, given, alice))).toMatchObject({
-        code: 'invalid_request',
-        details: { field: 'messages' },
-      });
-    }
-  });
-
-  it('[MSG-013] may hold one in the payload, whose JSON escapes it', async () => {
-    const desk = await openScene();
-    const sent = await posted(desk, { payload: 'a\ud800b' });
-    expect(desk.rows('SELECT payload FROM message')).toEqual([{ payload: '"a\\ud800b"' }]);
-    const { message_id } = sent;
-    expect(ok(fetchMessage(desk, { project: 'shop', recipient: 'bob', message_id })).payload).toBe(
-      'a\ud800b',
-    );
-  });
-
-  it('is stable: what was normalised once stays as it is', () => {
-    fc.assert(
-      fc.property(fc.string({ unit: 'binary', maxLength: 30 }), (text) => {
-        const once = readName('project', text);
-        if (!isRefusal(once)) expect(readName('project', once)).toBe(once);
-        expect(isWellFormed(text)).toBe(Buffer.from(text, 'utf8').toString('utf8') === text);
-      }),
-    );
-  });
-
-  it.each(
-    fieldsOfKind('text').filter(({ field }) => ['message_id', 'correlation_id', 'reply_to'].includes(field)),
-  )('[MSG-008] of a message has at most 255 characters: $field of $action', ({ field, fields, call }) => {
-    expect(isRefusal(readFields(fields, { ...call, [field]: 'x'.repeat(255) }))).toBe(false);
-    expect(refused(readFields(fields, { ...call, [field]: 'x'.repeat(256) })).code).toBe('invalid_request');
-  });
-
-  it('[MSG-008] that Postbell makes is opaque ASCII', async () => {
-    const desk = await openScene();
-    const { message_id, delivery_id, event_id } = await posted(desk);
-    for (const id of [message_id, delivery_id, event_id]) expect(id).toMatch(/^[a-z]+_[0-9a-z]{26}$/);
-  });
-});
-
-describe('a session id', () => {
-  it('[SES-030] has 1 to 128 characters, no control characters, and no path meaning as a lock', () => {
-    for (const id of ['x', 'x'.repeat(128), '\u{1f426}'.repeat(128), '../x', 'a b'])
-      expect(isSessionId(id)).toBe(true);
-    for (const id of ['', 'x'.repeat(129), 'a\u0000', 'a\n', '\u009b', '\ud800'])
-      expect(isSessionId(id)).toBe(false);
-    const directory = path.join(temporaryDirectory(), 'runtime');
-    fs.mkdirSync(directory);
-    const hostile = [
-      '../x',
-      '..',
-      '.',
-      '/etc/x',
-      'a/../../x',
-      'C:\\x',
-      '\u{1f426}'.repeat(128),
-      '%2e%2e',
-      'x*?',
-    ];
-    const held = hostile.map((id) => locksIn(directory).tryTake(id));
-    expect(held.every((lock) => lock !== undefined)).toBe(true);
-    for (const lock of held) lock?.release();
-    expect(fs.readdirSync(path.dirname(directory))).toEqual(['runtime']);
-    expect(fs.readdirSync(directory, { withFileTypes: true }).every((file) => file.isFile())).toBe(true);
-    expect(fs.readdirSync(directory).filter((name) => name.endsWith('.lock'))).toHaveLength(hostile.length);
   });
 });

@@ -50,7 +50,11 @@ export function makeHome(more: Env = {}): Home {
     },
     atEnd: (then) => void ending.push(then),
     end: async () => {
-      for (const then of ending.splice(0).reverse()) await then();
+      const faults: unknown[] = [];
+      for (const then of ending.splice(0).reverse())
+        await Promise.resolve()
+          .then(then)
+          .catch((error: unknown) => faults.push(error));
       endCommands(dir);
       for (const { child } of started) child.kill('SIGTERM');
       const late = new Promise((resolve) => setTimeout(resolve, 3_000));
@@ -59,6 +63,7 @@ export function makeHome(more: Env = {}): Home {
       await Promise.all(started.map(({ exited }) => exited));
       await stopRouter(env, project);
       rmSync(dir, { recursive: true, force: true });
+      if (faults.length > 0) throw faults[0];
     },
   };
 }
