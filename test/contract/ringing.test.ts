@@ -28,7 +28,7 @@ const stateOf = (message_id: string, recipient = 'bob') =>
   ok(receipts(desk, { project: 'shop', recipient, message_id })).delivery_state;
 
 describe('one session', () => {
-  it('[SES-099] has one current reservation: ten letters to its principal in a second are one hand-off', async () => {
+  it('has one current reservation: ten letters to its principal in a second are one hand-off', async () => {
     await attach(desk, 's1');
     startNotifier();
     for (let n = 0; n < 10; n += 1) {
@@ -49,7 +49,7 @@ describe('one session', () => {
     expect(desk.counts().reservation).toBe(2);
   });
 
-  it('[SES-099] takes an exact-session hand-off beside a notice, on the reservation that is current', async () => {
+  it('takes an exact-session hand-off beside a notice, on the reservation that is current', async () => {
     await attach(desk, 's1');
     startNotifier();
     await posted(desk);
@@ -73,7 +73,7 @@ describe('one session', () => {
     expect(reservations()[1]).toMatchObject({ step: 1 });
   });
 
-  it('[SES-099] keeps its step and ends 30 s later when an exact-session hand-off joins its reservation', async () => {
+  it('keeps its step and ends 30 s later when an exact-session hand-off joins its reservation', async () => {
     await attach(desk, 's1', { lease_ms: 300_000 });
     startNotifier();
     await posted(desk);
@@ -87,7 +87,7 @@ describe('one session', () => {
     expect(reservations().at(-1)).toMatchObject({ step: 2 });
   });
 
-  it('[SES-099] that its notifier rang for a delivery accepts a late hand-off of it on that row', async () => {
+  it('that its notifier rang for a delivery accepts a late hand-off of it on that row', async () => {
     startNotifier();
     const late = letter(toSession);
     await post(desk, late);
