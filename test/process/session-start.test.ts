@@ -104,6 +104,21 @@ describe('postbell hook session-start', () => {
     expect(aliases).toEqual(['clear']);
   });
 
+  it('links them also where the project cannot be known, and leaves it out of its line', async () => {
+    await start({ session_id: 'a', source: 'startup' });
+    const env = { ...home.env, CLAUDE_PID: String(host.pid), CLAUDE_PROJECT_DIR: '/nowhere/at/all' };
+    const { code, stdout } = await postbell(
+      env,
+      home.project,
+      ['hook', 'session-start'],
+      JSON.stringify({ session_id: 'b', source: 'clear' }),
+    );
+    expect(code).toBe(0);
+    expect(stdout).toContain('its inbox is');
+    expect(stdout).not.toContain('in project');
+    expect(await isSame('b', 'a')).toBe(true);
+  });
+
   it('[SES-050] links nothing where the process id was reused', async () => {
     await start({ session_id: 'a', source: 'startup' });
     const store = await import('better-sqlite3').then(
