@@ -18,8 +18,15 @@ export interface Daemon {
   close(): Promise<void>;
 }
 
-/** Faults: `router_already_running`, `router_start_in_progress`, and those of the socket's path. */
-export async function startRouter(ground: Ground, log: Log, stop: () => void): Promise<Daemon> {
+/**
+ * `on.stop` is called when a client asked for the end, `on.lost` when the socket is no longer this router's.
+ * Faults: `router_already_running`, `router_start_in_progress`, and those of the socket's path.
+ */
+export async function startRouter(
+  ground: Ground,
+  log: Log,
+  on: { stop(): void; lost(): void },
+): Promise<Daemon> {
   const { places } = ground;
   checkSocketPath(places.routerSocket);
   const lock = await takeStartLock(ground);
@@ -34,10 +41,10 @@ export async function startRouter(ground: Ground, log: Log, stop: () => void): P
       token: token(ground),
       log,
       pid: process.pid,
-      stop,
+      stop: on.stop,
     });
     const socket = await listenAt(server, places.routerSocket);
-    const stopTicking = tick(ground, server, log, () => socket.isOurs() || stop());
+    const stopTicking = tick(ground, server, log, () => socket.isOurs() || on.lost());
     return {
       close: async () => {
         stopTicking();

@@ -35,7 +35,7 @@ async function runRouter(): Promise<void> {
   };
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, end);
   try {
-    daemon = await startRouter(ground, stderrLog('info'), end);
+    daemon = await startRouter(ground, stderrLog('info'), { stop: end, lost: end });
   } catch (error) {
     ground.store.close();
     throw error;

@@ -55,9 +55,16 @@ async function holdRouter(ground: Ground) {
   let daemon: Daemon | undefined;
   let state = starting;
   let cancel = (): void => {};
+  /** Whoever removed the socket made room: this one begins again. */
+  const lost = (): void => {
+    const former = daemon;
+    daemon = undefined;
+    state = 'the socket was removed; starting again';
+    void former?.close().finally(() => void take());
+  };
   const take = async (): Promise<void> => {
     try {
-      daemon = await startRouter(ground, log, () => process.kill(process.pid, 'SIGTERM'));
+      daemon = await startRouter(ground, log, { stop: () => process.kill(process.pid, 'SIGTERM'), lost });
       state = 'router running';
     } catch (error) {
       const { code } = describeError(error);

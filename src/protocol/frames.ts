@@ -4,6 +4,7 @@
 import { type ErrorCode, isErrorCode, Refusal, type Result } from './errors.ts';
 import { isObject, type Json } from './json.ts';
 import { limits } from './limits.ts';
+import { characters, isWellFormed } from './scope.ts';
 import { adapterKinds, bells, hostKinds } from './session.ts';
 
 const wireVersion = 1;
@@ -12,7 +13,8 @@ type Check<T> = (value: unknown) => value is T;
 
 const text = (value: unknown): value is string =>
   typeof value === 'string' && value.length > 0 && value.length <= 1_000;
-const anyText = (value: unknown): value is string => typeof value === 'string' && value.length <= 1_000;
+const summary = (value: unknown): value is string =>
+  typeof value === 'string' && characters(value) <= limits.workSummaryCharactersMax && isWellFormed(value);
 const flag = (value: unknown): value is boolean => typeof value === 'boolean';
 const whole = (value: unknown): value is number => Number.isInteger(value) && (value as number) >= 0;
 const cards = (value: unknown): value is number =>
@@ -39,12 +41,12 @@ const requests = {
     adapter_kind: oneOf(adapterKinds),
     bell: oneOf(bells),
     host_kind: oneOf(hostKinds),
-    work_summary: anyText,
+    work_summary: summary,
     lease_ms: lease,
     if_free: flag,
     postbell_version: text,
   },
-  heartbeat: { project: text, session_id: text, ...connectionFields, work_summary: anyText },
+  heartbeat: { project: text, session_id: text, ...connectionFields, work_summary: summary },
   disconnect: { project: text, session_id: text, ...connectionFields },
   discover: { auth_token: text, project: text, limit: cards },
   notify: { auth_token: text, project: text, delivery_id: text, wait: flag },

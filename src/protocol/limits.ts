@@ -22,6 +22,7 @@ export const limits = {
   writeLockWaitMs: 5_000,
   hookStoreWaitMs: 2_000,
   handOffsPendingMax: 64,
+  workSummaryCharactersMax: 200,
   frameBytesMax: 65_536,
   /** Of a router's answer: 100 cards of the longest names. */
   answerBytesMax: 1_048_576,

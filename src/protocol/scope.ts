@@ -48,7 +48,7 @@ export function readName(field: string, value: string): Result<string> {
 
 /**
  * Whether a host's session id may be used as one: 1 to 128 characters without control characters, and written as a
- * recipient is stored (NFC, trimmed), so that mail addressed to it finds it.
+ * recipient is stored (NFC, trimmed, no absolute path), so that mail addressed to it finds it.
  */
 export function isSessionId(value: string): boolean {
   const length = characters(value);
@@ -57,6 +57,7 @@ export function isSessionId(value: string): boolean {
     length <= limits.sessionIdCharactersMax &&
     isWellFormed(value) &&
     value.normalize('NFC').trim() === value &&
+    !pathShaped.test(value) &&
     !controlCharacter.test(value)
   );
 }

@@ -41,6 +41,9 @@ export function handlersOf(context: RouterContext): Handlers {
   return {
     register: guarded((peer, fields) => registerPeer(context, peer, fields)),
     heartbeat: owned(async (peer, fields) => {
+      const own =
+        peer.connection?.project === fields.project && peer.connection.session_id === fields.session_id;
+      if (!own) return new Refusal('stale_generation', 'not the session that registered here');
       const lease_ms = peer.connection?.lease_ms;
       const result = await heartbeat(board, { ...fields, ...(lease_ms !== undefined && { lease_ms }) });
       if (isRefusal(result)) await dropPeer(context, peer, 'lease_expired');

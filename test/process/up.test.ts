@@ -1,5 +1,7 @@
 // `postbell up`: plain lines without a terminal, a screen with one, and a clean end.
 
+import { rmSync } from 'node:fs';
+import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Home, makeHome, until } from './home.ts';
 import { answer, postbell, program } from './postbell.ts';
@@ -59,6 +61,17 @@ describe('postbell up', () => {
       async () => (await postbell(home.env, home.project, ['router', 'status'])).code === 0,
     );
     expect((await answer(home.env, home.project, ['router', 'status'])).pid).toBe(second.pid);
+  });
+
+  it('takes its place again where its socket was removed', async () => {
+    const up = home.start(['up']);
+    await until('it runs', () => up.stdout().includes('router running'));
+    const status = async () => (await postbell(home.env, home.project, ['router', 'status'])).stdout;
+    await until('it answers', async () => (await status()) !== '');
+    rmSync(path.join(home.env.POSTBELL_HOME as string, 'router-v1.sock'));
+    await until('it answers again', async () => (await status()).includes(`"pid":${up.pid}`));
+    up.child.kill('SIGTERM');
+    expect((await up.exited).code).toBe(0);
   });
 
   it('draws one screen at a terminal and gives it back', async () => {
