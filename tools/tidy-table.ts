@@ -60,7 +60,7 @@ export const layers: Readonly<Record<string, Layer>> = {
   compose: {
     imports: [...pure, ...useCases, ...adapters],
     vendors: ['node:*'],
-    siblings: { shared: ['store', 'local', 'identity', 'project', 'daemon', 'launch', 'failure'] },
+    siblings: { shared: ['store', 'local', 'identity', 'project', 'daemon', 'launch', 'failure', 'ending'] },
   },
 };
 

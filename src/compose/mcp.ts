@@ -13,6 +13,7 @@ import type { HostKind, Registration } from '../protocol/session.ts';
 import { Attachment } from '../router/attachment.ts';
 import { type HostProcess, sessionOfHost } from '../sessions/alias.ts';
 import { type McpServer, serveMcp } from '../surfaces/mcp/server.ts';
+import { endOnSignal } from './ending.ts';
 import { orFail } from './failure.ts';
 import {
   hostProcess,
@@ -100,10 +101,13 @@ async function serve(flags: Flags): Promise<void> {
       project().then((found) => isRefusal(found) && note(found), note);
     },
   });
-  endWithHost(async () => {
+  // With its input or at a signal, whichever comes first; later work is left to the store.
+  const end = endOnSignal(async () => {
     await reach?.close();
     local.close();
   });
+  process.stdin.on('end', end);
+  process.stdin.on('close', end);
 }
 
 /** The session's registration and its notifier. */
@@ -171,19 +175,6 @@ async function sessionOf(local: Local, flag: string | undefined): Promise<Sessio
     generated: pinned === undefined && named === undefined,
     principal: principalOf(environment, host, id),
   };
-}
-
-/** Ends with its input or at a signal, whichever comes first; later work is left to the store. */
-function endWithHost(close: () => Promise<void>): void {
-  let ending = false;
-  const end = (): void => {
-    if (ending) return;
-    ending = true;
-    void close().finally(() => process.exit(0));
-  };
-  process.stdin.on('end', end);
-  process.stdin.on('close', end);
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, end);
 }
 
 function note(error: unknown): void {

@@ -8,6 +8,7 @@ import { limits } from '../protocol/limits.ts';
 import { connectRouter } from '../router/client.ts';
 import { routerAnswers } from '../router/lifecycle.ts';
 import { type Daemon, startRouter } from './daemon.ts';
+import { endOnSignal } from './ending.ts';
 import { orFail } from './failure.ts';
 import { openLocal } from './local.ts';
 import { openGround } from './store.ts';
@@ -24,16 +25,10 @@ async function runRouter(): Promise<void> {
   checkSocketPath(placesOf(processEnvironment).routerSocket);
   const ground = await openGround();
   let daemon: Daemon | undefined;
-  let ending = false;
-  const end = (): void => {
-    if (ending) return;
-    ending = true;
-    void (daemon?.close() ?? Promise.resolve()).finally(() => {
-      ground.store.close();
-      process.exit(0);
-    });
-  };
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, end);
+  const end = endOnSignal(async () => {
+    await daemon?.close();
+    ground.store.close();
+  });
   try {
     daemon = await startRouter(ground, stderrLog('info'), { stop: end, lost: end });
   } catch (error) {

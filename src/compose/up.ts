@@ -9,6 +9,7 @@ import { describeError, Fault } from '../protocol/errors.ts';
 import { version } from '../protocol/version.ts';
 import { liveView } from '../surfaces/live/view.ts';
 import { type Daemon, startRouter } from './daemon.ts';
+import { endOnSignal } from './ending.ts';
 import { orFail } from './failure.ts';
 import { type Ground, openGround } from './store.ts';
 
@@ -42,7 +43,7 @@ async function run(): Promise<void> {
     ],
     next: isFirst ? firstSteps() : [],
   });
-  endOnce(async () => {
+  endOnSignal(async () => {
     close();
     await router.close();
     ground.store.close();
@@ -94,14 +95,4 @@ function firstSteps(): string[] {
     '  2. agent    POSTBELL_RECIPIENT=reviewer claude        (in your project, in another terminal)',
     `  3. send     echo 'hello' | node ${path.join(__dirname, 'postbell.cjs')} send reviewer        (in the same project)`,
   ];
-}
-
-function endOnce(close: () => Promise<void>): void {
-  let ending = false;
-  const end = (): void => {
-    if (ending) return;
-    ending = true;
-    void close().finally(() => process.exit(0));
-  };
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, end);
 }

@@ -8,9 +8,10 @@ import { limits } from '../protocol/limits.ts';
 import { isSessionId } from '../protocol/scope.ts';
 import { readPayload } from '../surfaces/hooks/input.ts';
 import { waitForMail } from '../surfaces/hooks/wait.ts';
+import { whileBusy } from '../surfaces/hooks/while-busy.ts';
 import { orFail } from './failure.ts';
 import { hostProcess, isUnattended, listenerRuns, pinnedSession, stillRuns } from './identity.ts';
-import { type Ground, openGround } from './store.ts';
+import { openGround } from './store.ts';
 
 export function main(words: readonly string[]): Promise<void> {
   return orFail(words, async (rest) => {
@@ -25,7 +26,7 @@ async function run(words: readonly string[]): Promise<0 | 2> {
   const host = hostProcess(environment);
   if (payload.subagent || !listenerRuns(environment, host)) return 0;
   const ended = endedBySignal();
-  const ground = await openPatiently(ended);
+  const ground = await whileBusy(ended, () => openGround({ lockWaitMs: limits.hookStoreWaitMs }));
   if (ground === undefined) return 0;
   try {
     return await waitForMail({
@@ -42,18 +43,6 @@ async function run(words: readonly string[]): Promise<0 | 2> {
   } finally {
     ground.store.close();
   }
-}
-
-/** A busy store is asked again: a listener that left for it would leave its session deaf until the next turn. */
-async function openPatiently(ended: AbortSignal): Promise<Ground | undefined> {
-  while (!ended.aborted) {
-    try {
-      return await openGround({ lockWaitMs: limits.hookStoreWaitMs });
-    } catch (error) {
-      if (!(error instanceof Fault && error.code === 'store_busy')) throw error;
-    }
-  }
-  return undefined;
 }
 
 function readFlags(words: readonly string[]): { session: string | undefined; renewSeconds: number } {

@@ -6,9 +6,9 @@ import type { Desk } from '../../mailbox/desk.ts';
 import { commitBatch, nextBatch } from '../../mailbox/listen.ts';
 import { notifierLockName } from '../../mailbox/notifier.ts';
 import type { Locks } from '../../ports/lock.ts';
-import { Fault } from '../../protocol/errors.ts';
 import { limits } from '../../protocol/limits.ts';
 import { renewalText } from '../../protocol/notices.ts';
+import { whileBusy } from './while-busy.ts';
 
 export interface WaitOptions {
   desk: Pick<Desk, 'store' | 'clock' | 'wake'>;
@@ -66,7 +66,7 @@ async function listen(options: WaitOptions, events: Events): Promise<0 | 2> {
   const renewAtMs = desk.clock.elapsedMs() + options.renewAfterMs;
   const server = serverWatch(options);
   while (!options.ended.aborted && options.hostAlive() && !server.gone()) {
-    const batch = await patiently(options, async () => nextBatch(desk, options.session));
+    const batch = await whileBusy(options.ended, async () => nextBatch(desk, options.session));
     if (batch === undefined) {
       const leftMs = renewAtMs - desk.clock.elapsedMs();
       if (leftMs <= 0) {
@@ -76,23 +76,11 @@ async function listen(options: WaitOptions, events: Events): Promise<0 | 2> {
       await events.next(Math.min(leftMs, server.lookAgainMs()));
     } else {
       if (batch.text !== undefined) options.print(`${batch.text}\n`);
-      const committed = await patiently(options, () => commitBatch(desk, batch).then(() => true));
+      const committed = await whileBusy(options.ended, () => commitBatch(desk, batch).then(() => true));
       if (committed && batch.text !== undefined) return 2;
     }
   }
   return 0;
-}
-
-/** A busy store is asked again, never reported as a wake. Undefined where a signal came first. */
-async function patiently<T>({ ended }: WaitOptions, work: () => Promise<T>): Promise<T | undefined> {
-  while (!ended.aborted) {
-    try {
-      return await work();
-    } catch (error) {
-      if (!(error instanceof Fault && error.code === 'store_busy')) throw error;
-    }
-  }
-  return undefined;
 }
 
 /** Watches the session's MCP server by the notifier lock that it holds for life. */

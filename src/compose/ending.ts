@@ -1,0 +1,15 @@
+// How a long-lived process ends: once, in order, with status 0, by whichever signal or other cause comes first.
+
+const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+
+/** @returns ends the process as a signal would */
+export function endOnSignal(close: () => Promise<void>): () => void {
+  let ending = false;
+  const end = (): void => {
+    if (ending) return;
+    ending = true;
+    void close().finally(() => process.exit(0));
+  };
+  for (const signal of signals) process.on(signal, end);
+  return end;
+}
