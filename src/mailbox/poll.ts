@@ -1,7 +1,8 @@
-// Events of exactly one inbox, without payload: recovery and diagnosis. Nothing is recorded but the cursor's name.
+// Events of exactly one inbox, or receipts of what one sender sent, without payload: recovery and diagnosis. Nothing is recorded but the cursor's name.
 
-import type { MailEvent } from '../protocol/delivery.ts';
-import { Fault, Refusal, type Result } from '../protocol/errors.ts';
+import type { CursorScope, Tx } from '../ports/store.ts';
+import type { MailEvent, ReceiptEvent } from '../protocol/delivery.ts';
+import { Fault, isRefusal, Refusal, type Result } from '../protocol/errors.ts';
 import { limits } from '../protocol/limits.ts';
 import type { PollRequest } from '../protocol/requests.ts';
 import { type Desk, newId } from './desk.ts';
@@ -9,8 +10,10 @@ import { untilTouched } from './until-touched.ts';
 
 export interface PollAnswer {
   project: string;
-  recipient: string;
-  events: MailEvent[];
+  recipient?: string;
+  /** In place of the recipient where receipts were asked for. */
+  sender?: string;
+  events: (MailEvent | ReceiptEvent)[];
   /** Null until a first event was seen and its place could be named. */
   next_cursor: string | null;
 }
@@ -21,29 +24,55 @@ export async function poll(
   request: PollRequest,
   ended?: AbortSignal,
 ): Promise<Result<PollAnswer>> {
-  const { project, recipient, cursor } = request;
+  const scope = scopeOf(request);
+  if (isRefusal(scope)) return scope;
+  const { cursor } = request;
   const position =
-    cursor === undefined
-      ? 0
-      : desk.store.read((tx) => tx.messages.cursorPosition(project, recipient, cursor));
-  if (position === undefined)
-    return new Refusal('invalid_cursor', 'no such cursor for this project and recipient');
+    cursor === undefined ? 0 : desk.store.read((tx) => tx.messages.cursorPosition(scope, cursor));
+  if (position === undefined) return new Refusal('invalid_cursor', 'no such cursor for this scope');
   const limit = request.limit ?? limits.pollCountDefault;
-  const read = () => desk.store.read((tx) => tx.messages.events(project, recipient, position, limit));
+  const read = () => desk.store.read((tx) => eventsOf(tx, scope, position, limit));
   let found = read();
   if (found.length === 0 && request.wait_ms !== undefined && request.wait_ms > 0)
     found = (await untilTouched(desk, request.wait_ms, () => nonEmpty(read()), ended)) ?? [];
   const last = found.at(-1)?.seq;
-  const next = last === undefined ? cursor : await nameCursor(desk, request, last);
-  return { project, recipient, events: found.map((row) => row.event), next_cursor: next ?? null };
+  const next = last === undefined ? cursor : await nameCursor(desk, scope, cursor, last);
+  const { project, side, name } = scope;
+  return { project, [side]: name, events: found.map((row) => row.event), next_cursor: next ?? null };
+}
+
+/** A recipient, or with `receipts` a sender. */
+function scopeOf({ project, recipient, sender, receipts }: PollRequest): Result<CursorScope> {
+  const needed = receipts ? 'sender' : 'recipient';
+  const name = receipts ? sender : recipient;
+  const other = receipts ? recipient : sender;
+  if (name === undefined) return new Refusal('invalid_request', `${needed} is required`, { field: needed });
+  if (other !== undefined)
+    return new Refusal(
+      'invalid_request',
+      `with${receipts ? '' : 'out'} receipts only ${needed} is accepted`,
+      {
+        field: receipts ? 'recipient' : 'sender',
+      },
+    );
+  return { project, side: needed, name };
+}
+
+function eventsOf(
+  tx: Tx,
+  { project, side, name }: CursorScope,
+  position: number,
+  limit: number,
+): { seq: number; event: MailEvent | ReceiptEvent }[] {
+  return side === 'sender'
+    ? tx.messages.receiptEvents(project, name, position, limit)
+    : tx.messages.events(project, name, position, limit);
 }
 
 /** The name of a position. Where none can be written, the old one stands: the same events are answered again. */
-async function nameCursor(desk: Desk, { project, recipient, cursor }: PollRequest, position: number) {
+async function nameCursor(desk: Desk, scope: CursorScope, cursor: string | undefined, position: number) {
   try {
-    return await desk.store.write((tx) =>
-      tx.messages.cursorToken(project, recipient, position, newId(desk, 'cur')),
-    );
+    return await desk.store.write((tx) => tx.messages.cursorToken(scope, position, newId(desk, 'cur')));
   } catch (error) {
     if (error instanceof Fault) return cursor;
     throw error;

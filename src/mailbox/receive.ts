@@ -24,12 +24,14 @@ export function receive(
     const inbox = inboxOf(tx, caller, request, desk.clock.nowMs());
     if (isRefusal(inbox)) return inbox;
     const { unread, progress } = tx.waiting.counts(inbox);
-    const messages = tx.waiting.list(inbox, request.limit ?? limits.receiveCountDefault).map((message) => ({
-      ...message,
-      payload: JSON.parse(tx.messages.payload(message.message_id).json) as Json,
-      receipt: { sender: 'local', msg_id: message.message_id },
-      untrusted: true as const,
-    }));
+    const messages = tx.waiting
+      .list(inbox, request.limit ?? limits.receiveCountDefault)
+      .map(({ message }) => ({
+        ...message,
+        payload: JSON.parse(tx.messages.payload(message.message_id).json) as Json,
+        receipt: { sender: 'local', msg_id: message.message_id },
+        untrusted: true as const,
+      }));
     return { messages, progress_waiting: progress, remaining: unread + progress - messages.length };
   });
 }

@@ -11,6 +11,7 @@ export interface NewFact {
   value: string;
   idempotency_key: string;
   host_accept_id?: string;
+  detail?: string;
 }
 
 /** Writes the receipt, or answers the one that the key already names. */
@@ -38,10 +39,11 @@ export function record(
     idempotency_key: fact.idempotency_key,
     ...(caller.session !== undefined && { caller_session: caller.session }),
     ...(fact.host_accept_id !== undefined && { host_accept_id: fact.host_accept_id }),
+    ...(fact.detail !== undefined && { detail: fact.detail }),
     recorded_at: timestamp(desk),
   };
   const { source: _, ...row } = receipt;
-  tx.receipts.insert({ ...row, delivery_id: message.delivery_id });
+  tx.receipts.insert({ ...row, delivery_id: message.delivery_id }, newId(desk, 'evt'));
   return receipt;
 }
 

@@ -5,7 +5,6 @@ import type { Bell, RingOutcome } from '../ports/bell.ts';
 import type { Tx } from '../ports/store.ts';
 import { isRefusal } from '../protocol/errors.ts';
 import { limits } from '../protocol/limits.ts';
-import { isAttentionWorthy } from '../protocol/message.ts';
 import { decideRing, renderNotice } from '../protocol/notices.ts';
 import type { Caller, Desk } from './desk.ts';
 import { inboxOf } from './inbox.ts';
@@ -46,15 +45,15 @@ function decide(tx: Tx, desk: Desk, ringing: Ringing) {
   const decision = decideRing({
     nowMs,
     reservation: tx.notices.newest(root),
-    waiting: waiting.map((message) => ({
+    waiting: waiting.map(({ message, attention }) => ({
       delivery_id: message.delivery_id,
       created_at_ms: Date.parse(message.created_at),
-      attention: isAttentionWorthy(message),
+      attention,
     })),
     connectionLive: tx.sessions.live(ringing.project, ids, nowMs) !== undefined,
     graceMs: limits.notifierGraceMs,
   });
-  return { ...decision, root, worthy: waiting.filter(isAttentionWorthy) };
+  return { ...decision, root, worthy: waiting.filter((stored) => stored.attention) };
 }
 
 /** Decides again under the write lock, and opens the reservation that the ring stands on. */
@@ -62,7 +61,7 @@ function reserve(tx: Tx, desk: Desk, ringing: Ringing): Step {
   const decision = decide(tx, desk, ringing);
   if (decision.act === 'idle') return {};
   if (decision.act === 'wait') return { untilMs: decision.untilMs };
-  const covers = decision.worthy.map((message) => message.delivery_id);
+  const covers = decision.worthy.map(({ message }) => message.delivery_id);
   const notification_id = openReservation(tx, desk, decision.root, covers);
   return { ring: { notification_id, text: noticeText(tx, desk, ringing, notification_id) } };
 }

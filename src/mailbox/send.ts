@@ -8,7 +8,7 @@ import { envelopeOf } from '../protocol/delivery.ts';
 import { type ErrorCode, Fault, isRefusal, Refusal, type Result } from '../protocol/errors.ts';
 import { type Json, utf8Bytes } from '../protocol/json.ts';
 import { limits } from '../protocol/limits.ts';
-import { checkTogether, contentOf, type Message, readPayload, withDefaults } from '../protocol/message.ts';
+import { checkTogether, contentFields, contentOf, type Message, readPayload } from '../protocol/message.ts';
 import type { SendRequest } from '../protocol/requests.ts';
 import type { Presence } from '../protocol/session.ts';
 import type { DeliveryState } from '../protocol/states.ts';
@@ -19,7 +19,7 @@ import { deliveryStateOf } from './state.ts';
 export type SendAnswer = Message & {
   delivery_state: DeliveryState;
   recipient_presence?: Presence;
-  quieted?: 'progress' | 'taken_in';
+  quieted?: NonNullable<NotifyAnswer['quieted']>;
   native_delivery?: NativeDelivery;
 };
 
@@ -37,7 +37,7 @@ export async function send(desk: Desk, request: SendRequest, caller: Caller): Pr
 
 /** One transaction: message, delivery, event, idempotency record; or the message that the key already names. */
 async function commit(desk: Desk, request: SendRequest, caller: Caller): Promise<Result<Message>> {
-  const given = withDefaults(request);
+  const given = contentFields(request);
   const payload = readPayload(given.content_type, request.payload);
   if (isRefusal(payload)) return payload;
   const content_sha256 = sha256Hex(contentOf(request, payload.canonical));
@@ -58,7 +58,14 @@ async function commit(desk: Desk, request: SendRequest, caller: Caller): Promise
   return desk.store.write((tx) => {
     const earlier = tx.messages.byIdempotencyKey(given.project, given.sender, idempotency_key);
     if (earlier === undefined) {
-      tx.messages.insert({ message, idempotency_key, content_sha256, payload: payload.json, payload_sha256 });
+      tx.messages.insert({
+        message,
+        held: false,
+        idempotency_key,
+        content_sha256,
+        payload: payload.json,
+        payload_sha256,
+      });
       return message;
     }
     if (earlier.content_sha256 !== content_sha256)

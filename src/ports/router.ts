@@ -10,7 +10,7 @@ export interface NotifyAnswer {
   delivered: boolean;
   /** Why not, where it was not delivered. */
   reason?: UnavailableReason | ErrorCode | 'covered' | 'before_checkpoint' | 'dispatched';
-  quieted?: 'progress' | 'taken_in';
+  quieted?: 'progress' | 'loop_guard' | 'taken_in';
   native_delivery?: NativeDelivery;
 }
 
@@ -19,7 +19,13 @@ export interface Router {
    * Tells the router of a committed delivery. For a principal it answers as soon as the router knows; for an exact
    * session it waits for the host. Fault `router_unreachable` before the call was written, `router_timeout` after.
    */
-  notify(call: { project: string; delivery_id: string; wait: boolean }): Promise<NotifyAnswer>;
+  notify(call: {
+    project: string;
+    delivery_id: string;
+    /** Only this registration of the exact session may get it. */
+    expected_generation?: number;
+    wait: boolean;
+  }): Promise<NotifyAnswer>;
   /** Live sessions of one project. Faults as `notify`. */
-  discover(call: { project: string; limit: number }): Promise<Card[]>;
+  discover(call: { project: string; limit: number; detail?: boolean }): Promise<Card[]>;
 }

@@ -1,6 +1,7 @@
 // The store as the use cases see it: the one system of record. Rows keep their wire names.
 
-import type { MailEvent } from '../protocol/delivery.ts';
+import type { MailEvent, ReceiptEvent, UnavailableReason } from '../protocol/delivery.ts';
+import type { ErrorCode } from '../protocol/errors.ts';
 import type { Message } from '../protocol/message.ts';
 import type { Reservation } from '../protocol/notices.ts';
 import type { AttemptState, Fact, MessageReceipt, MessageReceiptKind } from '../protocol/receipts.ts';
@@ -38,22 +39,45 @@ export interface Tx {
   readonly listener: Listener;
   readonly identity: Identity;
   readonly feed: Feed;
+  readonly tasks: Tasks;
+  readonly fallbacks: Fallbacks;
+  readonly failures: Failures;
+  readonly routers: Routers;
 }
 
 /** A message with what only the inside needs. */
 export interface StoredMessage {
   message: Message;
-  /** Whether the delivery still needs intake. */
-  waiting: boolean;
   event_seq: number;
+  /** Whether the delivery still needs intake: not taken in, superseded or expired. */
+  waiting: boolean;
+  /** Whether it is of the kind that wakes: neither progress, nor quiet, nor held by the loop guard. */
+  attention: boolean;
+  /** The message that made it obsolete. */
+  superseded_by?: string;
 }
 
 export interface NewMessage {
   message: Message;
+  /** The loop guard found that it needs no turn. */
+  held: boolean;
   idempotency_key: string;
   content_sha256: string;
   payload: string;
   payload_sha256: string;
+}
+
+/** Whose positions a cursor names: the events of a recipient, or the receipts of what a sender sent. */
+export interface CursorScope {
+  project: string;
+  side: 'recipient' | 'sender';
+  name: string;
+}
+
+/** One page of a conversation, newest first. */
+export interface HistoryRow {
+  stored: StoredMessage;
+  direction: 'in' | 'out';
 }
 
 export interface Messages {
@@ -68,6 +92,32 @@ export interface Messages {
   byDelivery(deliveryId: string): StoredMessage | undefined;
   /** Compact JSON and its hash; absence is a defect. */
   payload(messageId: string): { json: string; sha256: string };
+  /** Logical payload bytes of the whole store. */
+  payloadBytes(): number;
+  /** The first message that answers `messageId` and is for one of these principals or sessions. */
+  replyTo(
+    messageId: string,
+    to: { principals: readonly string[]; sessions: readonly string[] },
+  ): Message | undefined;
+  /**
+   * When the newest messages of hop 1 or more of one sender session (else sender label) to one recipient were made,
+   * newest first, after `since`.
+   */
+  automatic(
+    pair: { project: string; recipient: string; sender: string; session?: string },
+    since: string,
+    count: number,
+  ): string[];
+  /**
+   * Both directions between an inbox and `peer`, by (time, message id), newest first. Out: what one of `senders` sent
+   * to the peer, as label or as session.
+   */
+  history(
+    inbox: Inbox,
+    peer: string,
+    senders: { labels: readonly string[]; sessions: readonly string[] },
+    count: number,
+  ): HistoryRow[];
   /** Events of one inbox after `position`, oldest first, with their sequence. */
   events(
     project: string,
@@ -75,9 +125,16 @@ export interface Messages {
     position: number,
     count: number,
   ): { seq: number; event: MailEvent }[];
-  cursorPosition(project: string, recipient: string, token: string): number | undefined;
+  /** Receipts of what `sender` sent in the project after `position`, oldest first. */
+  receiptEvents(
+    project: string,
+    sender: string,
+    position: number,
+    count: number,
+  ): { seq: number; event: ReceiptEvent }[];
+  cursorPosition(scope: CursorScope, token: string): number | undefined;
   /** The token of a position: the same one each time. */
-  cursorToken(project: string, recipient: string, position: number, newToken: string): string;
+  cursorToken(scope: CursorScope, position: number, newToken: string): string;
 }
 
 /** Whose mail: a session under all its ids and its principals, or a scope that a caller without a session named. */
@@ -94,10 +151,100 @@ export interface Waiting {
   /** The inboxes that most waits for, with how much. */
   inboxes(count: number): { recipient: string; project: string; waiting: number }[];
   /** The one answer to what waits: attention-worthy first, then the rest, each in order of arrival. */
-  list(inbox: Inbox, count: number): Message[];
+  list(inbox: Inbox, count: number): StoredMessage[];
+  /** How much of it is attention-worthy, and how much is progress or quiet. */
   counts(inbox: Inbox): { unread: number; progress: number };
+  /** Other projects with attention-worthy mail for one of the principals that is intended for nobody else. */
+  elsewhere(inbox: Inbox, count: number): { project: string; waiting: number }[];
   /** Deliveries of the inbox named by `messageIds`, waiting or not. */
   among(inbox: Inbox, messageIds: readonly string[]): Message[];
+  /**
+   * What a registration may be handed: attention-worthy principal deliveries with events in (after, through], without
+   * acceptance, intended for nobody or for one of `sessions`; in event order.
+   */
+  undelivered(request: {
+    project: string;
+    principals: readonly string[];
+    sessions: readonly string[];
+    after: number;
+    through: number;
+    count: number;
+  }): { delivery_id: string; event_seq: number }[];
+}
+
+/** Tasks: what a newer message makes obsolete, and what a session is known to work on. */
+export interface Tasks {
+  /**
+   * Ends what the message, just inserted, supersedes in its scope (sender, sender session, task, inbox), and the
+   * message itself where something newer is there already.
+   */
+  supersede(message: Message): void;
+  mark(row: ProgressMarker): void;
+  /** Of one session, or of every session that has the task and is reached by `recipient`. */
+  clear(of: { session_root: string; task_id?: string } | { task_id: string; recipient: string }): void;
+  /** Begins the time of the session's marker anew. */
+  restart(sessionRoot: string, sinceMs: number): void;
+  marker(sessionRoot: string): ProgressMarker | undefined;
+}
+
+export interface ProgressMarker {
+  session_root: string;
+  project: string;
+  principal_id: string | null;
+  task_id: string;
+  since_ms: number;
+}
+
+/** Messages to a principal in place of a session that refused. */
+export interface Fallbacks {
+  insert(row: FallbackRow): void;
+  byDelivery(deliveryId: string): FallbackRow | undefined;
+}
+
+export interface FallbackRow {
+  delivery_id: string;
+  refused_delivery_id: string;
+  reason: UnavailableReason | ErrorCode;
+}
+
+/** Notices that a host did not take. */
+export interface Failures {
+  /** An ordinary notice replaces the one of its session; others stand beside each other. */
+  save(row: FailureRow): void;
+  list(sessionRoot: string): FailureRow[];
+  count(sessionRoot: string): number;
+  byId(sessionRoot: string, id: string): FailureRow | undefined;
+  remove(id: string): void;
+  /** Ends the saved ordinary notice of the session. */
+  clearSlot(sessionRoot: string): void;
+}
+
+export interface FailureRow {
+  id: string;
+  session_root: string;
+  kind: 'notice' | 'message' | 'pairing';
+  notification_id: string | null;
+  message_id: string | null;
+  sender: string;
+  reason: string;
+  text: string;
+  recorded_at: string;
+}
+
+/** Which router runs, and which versions must not start again yet. */
+export interface Routers {
+  began(row: RouterRun): void;
+  newest(): RouterRun | undefined;
+  supersede(version: string, atMs: number): void;
+  supersededAtMs(version: string): number | undefined;
+}
+
+export interface RouterRun {
+  instance: string;
+  pid: number;
+  version: string;
+  socket: string;
+  started_at: string;
 }
 
 export interface NewReceipt extends Omit<MessageReceipt, 'source'> {
@@ -107,8 +254,8 @@ export interface NewReceipt extends Omit<MessageReceipt, 'source'> {
 export interface Receipts {
   find(delivery: string, kind: MessageReceiptKind, key: string): MessageReceipt | undefined;
   has(delivery: string, kind: MessageReceiptKind): boolean;
-  /** An intake also ends the waiting of its delivery. */
-  insert(row: NewReceipt): void;
+  /** With an event for the sender. An intake also ends the waiting of its delivery. */
+  insert(row: NewReceipt, eventId: string): void;
   /** Every fact of the delivery in insertion order; observations of acceptances are left to the caller. */
   facts(delivery: string): FactRow[];
 }

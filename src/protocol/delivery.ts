@@ -2,6 +2,7 @@
 
 import type { Json } from './json.ts';
 import type { Message } from './message.ts';
+import type { MessageReceiptKind } from './receipts.ts';
 
 /** What fetch answers. */
 export type FetchedMessage = Message & { payload: Json; payload_sha256: string; untrusted: true };
@@ -27,6 +28,16 @@ export interface MailEvent {
   created_at: string;
 }
 
+/** A payload-free record that something was recorded about a message, for its sender. */
+export interface ReceiptEvent {
+  event_id: string;
+  event_kind: 'receipt_recorded';
+  message_id: string;
+  receipt_kind: MessageReceiptKind;
+  value: string;
+  recorded_at: string;
+}
+
 /** Why an exact session could not be reached; else the failure code of the attempt. */
 export type UnavailableReason =
   | 'never_registered'
@@ -34,7 +45,8 @@ export type UnavailableReason =
   | 'replaced'
   | 'no_bell'
   | 'busy'
-  | 'unsupported';
+  | 'unsupported'
+  | 'expired';
 
 export interface NativeDelivery {
   status: 'native_accepted';

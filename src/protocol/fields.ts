@@ -18,6 +18,8 @@ export type Field = Common &
     | { readonly kind: 'choice'; readonly choices: readonly string[] }
     | { readonly kind: 'integer'; readonly min: number; readonly max: number }
     | { readonly kind: 'flag' }
+    /** A moment as ISO 8601 with zone; read as UTC with milliseconds. */
+    | { readonly kind: 'instant' }
     /** Any JSON value; null is a value. */
     | { readonly kind: 'json' }
     /** A list that its use case reads itself. */
@@ -62,6 +64,15 @@ function readInteger(name: string, value: unknown, min: number, max: number): Re
   return whole ? value : refuse(name, `a whole number from ${min} to ${max}`);
 }
 
+const instantForm = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:\d{2})$/;
+
+function readInstant(name: string, value: unknown): Result<string> {
+  const ms = typeof value === 'string' && instantForm.test(value) ? Date.parse(value) : Number.NaN;
+  const text = Number.isNaN(ms) ? '' : new Date(ms).toISOString();
+  // Years outside four digits are written otherwise, and stored times are compared as text.
+  return /^\d{4}-/.test(text) ? text : refuse(name, 'an ISO 8601 instant with zone, as 2026-03-01T12:00:00Z');
+}
+
 function readField(name: string, field: Field, value: unknown): Result<unknown> {
   switch (field.kind) {
     case 'json':
@@ -72,6 +83,8 @@ function readField(name: string, field: Field, value: unknown): Result<unknown> 
       return typeof value === 'boolean' ? value : refuse(name, 'true or false');
     case 'integer':
       return readInteger(name, value, field.min, field.max);
+    case 'instant':
+      return readInstant(name, value);
     case 'choice':
       return field.choices.includes(value as string)
         ? value

@@ -17,6 +17,7 @@ const summary = (value: unknown): value is string =>
   typeof value === 'string' && characters(value) <= limits.workSummaryCharactersMax && isWellFormed(value);
 const flag = (value: unknown): value is boolean => typeof value === 'boolean';
 const whole = (value: unknown): value is number => Number.isInteger(value) && (value as number) >= 0;
+const generation = (value: unknown): value is number => whole(value) && value >= 1;
 const cards = (value: unknown): value is number =>
   whole(value) && value >= 1 && value <= limits.discoverCountMax;
 const lease = (value: unknown): value is number => whole(value) && value >= 1 && value <= limits.leaseMsMax;
@@ -48,20 +49,29 @@ const requests = {
   },
   heartbeat: { project: text, session_id: text, ...connectionFields, work_summary: summary },
   disconnect: { project: text, session_id: text, ...connectionFields },
-  discover: { auth_token: text, project: text, limit: cards },
-  notify: { auth_token: text, project: text, delivery_id: text, wait: flag },
+  discover: { auth_token: text, project: text, limit: cards, detail: flag },
+  notify: { auth_token: text, project: text, delivery_id: text, expected_generation: generation, wait: flag },
   host_accept: { attempt_id: text, delivery_id: text, ...connectionFields, content, receipt: json },
   host_reject: { attempt_id: text, delivery_id: text, ...connectionFields, failure_code: failureCode },
   status: { auth_token: text },
   stop: { auth_token: text },
 } as const satisfies Record<string, Record<string, Check<unknown>>>;
 
-type OptionalName = 'work_summary' | 'lease_ms' | 'if_free' | 'limit' | 'wait';
+type OptionalName =
+  | 'work_summary'
+  | 'lease_ms'
+  | 'if_free'
+  | 'limit'
+  | 'detail'
+  | 'expected_generation'
+  | 'wait';
 const optional: ReadonlySet<string> = new Set<OptionalName>([
   'work_summary',
   'lease_ms',
   'if_free',
   'limit',
+  'detail',
+  'expected_generation',
   'wait',
 ]);
 

@@ -31,7 +31,10 @@ export interface Message {
   reply_to?: string;
   task_id?: string;
   status?: MessageStatus;
+  expires_at?: string;
   quiet?: boolean;
+  /** How many messages lie between this one and a person; left out where none do. */
+  hops?: number;
   created_at: string;
   provenance: Provenance;
 }
@@ -91,14 +94,21 @@ function encode(payload: Json): StoredPayload | undefined {
 
 /** What two sends under one idempotency key must agree in, canonical; how the call behaves is not content. */
 export function contentOf(request: SendRequest, canonicalPayload: string): string {
-  const { payload: _, idempotency_key: __, ...described } = withDefaults(request);
+  const { payload: _, idempotency_key: __, ...described } = contentFields(request);
   return `${canonicalJson(described as Json)}\n${canonicalPayload}`;
 }
 
-/** The request in its stored form: with the defaults of its optional choices, a flag only where it is set. */
-export function withDefaults({ quiet, ...request }: SendRequest) {
+/** What describes the message, with the defaults of its optional choices, a flag only where it is set. */
+export function contentFields(request: SendRequest) {
+  const {
+    quiet,
+    fallback_to_principal: _,
+    expected_generation: __,
+    reply_wait_ms: ___,
+    ...described
+  } = request;
   const defaults = { target_kind: 'principal', content_type: 'text/plain', privacy: 'private' } as const;
-  return { ...defaults, ...request, ...(quiet === true && { quiet }) };
+  return { ...defaults, ...described, ...(quiet === true && { quiet }) };
 }
 
 /** Refuses fields that do not go together. */
@@ -113,10 +123,10 @@ export function checkTogether(request: SendRequest): Refusal | undefined {
   return undefined;
 }
 
-/** Whether waiting mail of this kind is worth a wake-up: neither progress nor quiet. */
-export function isAttentionWorthy(message: {
-  status?: MessageStatus | null;
-  quiet?: boolean | null;
-}): boolean {
-  return message.status !== 'update' && !message.quiet;
+/** Whether waiting mail of this kind is worth a wake-up: neither progress, nor quiet, nor held by the loop guard. */
+export function isAttentionWorthy(
+  message: { status?: MessageStatus | null; quiet?: boolean | null },
+  held: boolean,
+): boolean {
+  return message.status !== 'update' && !message.quiet && !held;
 }

@@ -3,7 +3,10 @@
 import type { Json } from './json.ts';
 import type { DeliveryState } from './states.ts';
 
-export type MessageReceiptKind = 'intake' | 'ack';
+export type MessageReceiptKind = 'intake' | 'ack' | 'disposition' | 'activation';
+
+export const dispositions = ['accepted', 'rejected', 'completed', 'cancelled', 'deferred'] as const;
+export const activations = ['woken', 'manual_resume_required', 'unsupported', 'failed'] as const;
 
 /** A receipt recorded by the recipient's own call. */
 export interface MessageReceipt {
@@ -15,6 +18,16 @@ export interface MessageReceipt {
   idempotency_key: string;
   caller_session?: string;
   host_accept_id?: string;
+  detail?: string;
+  recorded_at: string;
+}
+
+/** The time after which the message waits no more; seen when receipts are read. */
+export interface ExpiredFact {
+  receipt_kind: 'expired';
+  value: 'expired';
+  source: 'message';
+  actor: 'postbell';
   recorded_at: string;
 }
 
@@ -64,7 +77,7 @@ export interface HostAcceptObservation {
   session?: string;
 }
 
-export type Fact = MessageReceipt | AttemptFact | HostAcceptFact;
+export type Fact = MessageReceipt | AttemptFact | HostAcceptFact | ExpiredFact;
 
 export interface ReceiptsAnswer {
   project: string;
@@ -74,9 +87,9 @@ export interface ReceiptsAnswer {
   receipts: Fact[];
 }
 
-const rank = { attempt: 0, host_accept: 1, receipt: 2 } as const;
+const rank = { attempt: 0, host_accept: 1, receipt: 2, message: 3 } as const;
 
-/** Time first; at equal times attempt, host acceptance, message receipt; then the given (insertion) order. */
+/** Time first; at equal times attempt, host acceptance, message receipt, expiry; then the given (insertion) order. */
 export function inReceiptOrder(facts: readonly Fact[]): Fact[] {
   return [...facts].sort((a, b) =>
     a.recorded_at < b.recorded_at ? -1 : a.recorded_at > b.recorded_at ? 1 : rank[a.source] - rank[b.source],

@@ -3,6 +3,7 @@
 
 import type { Fields, ValuesOf } from './fields.ts';
 import { limits } from './limits.ts';
+import { activations, dispositions } from './receipts.ts';
 
 const project = { kind: 'name', required: true, about: 'the project (scope) of the inbox' } as const;
 const recipient = { kind: 'name', required: true, about: 'the inbox: a principal, or a session id' } as const;
@@ -61,12 +62,31 @@ export const sendFields = {
     choices: ['update', 'needs_input', 'result', 'failed', 'canceled'],
     about: 'of the task; an update wakes nobody',
   },
+  expires_at: { kind: 'instant', about: 'from then on it waits no more (ISO 8601 with zone)' },
   quiet: { kind: 'flag', about: 'a courtesy that needs no turn: wakes nobody' },
+  fallback_to_principal: {
+    kind: 'flag',
+    about: 'where the session refuses, send to its principal, meant for that session',
+  },
+  expected_generation: {
+    kind: 'integer',
+    min: 1,
+    max: Number.MAX_SAFE_INTEGER,
+    about: 'hand over to this registration of the session only',
+  },
+  reply_wait_ms: {
+    kind: 'integer',
+    min: 0,
+    max: limits.replyWaitMsMax,
+    about: 'wait as long for the first message that answers this one',
+  },
 } as const satisfies Fields;
 
 export const pollFields = {
   project,
-  recipient,
+  recipient: { kind: 'name', about: 'the inbox: a principal, or a session id' },
+  receipts: { kind: 'flag', about: 'receipts of what a sender sent, in place of mail' },
+  sender: { kind: 'text', max: limits.nameCharactersMax, about: 'whose sent mail, with receipts' },
   cursor: { kind: 'text', max: limits.cursorCharactersMax, about: 'next_cursor of the last poll' },
   limit: {
     kind: 'integer',
@@ -105,6 +125,30 @@ export const ackFields = {
   host_accept_id: { kind: 'text', max: limits.idCharactersMax, about: 'the host acceptance this answers' },
 } as const satisfies Fields;
 
+const detail = {
+  kind: 'text',
+  max: limits.detailCharactersMax,
+  about: 'in your own words',
+} as const;
+
+export const dispositionFields = {
+  project,
+  recipient,
+  message_id: messageId,
+  idempotency_key: idempotencyKey,
+  value: { kind: 'choice', choices: dispositions, required: true, about: 'what becomes of the work' },
+  detail,
+} as const satisfies Fields;
+
+export const activationFields = {
+  project,
+  recipient,
+  message_id: messageId,
+  idempotency_key: idempotencyKey,
+  value: { kind: 'choice', choices: activations, required: true, about: 'what became of waking the session' },
+  detail,
+} as const satisfies Fields;
+
 export const receiptsFields = { project, recipient, message_id: messageId } as const satisfies Fields;
 
 export const discoverFields = {
@@ -115,6 +159,7 @@ export const discoverFields = {
     max: limits.discoverCountMax,
     about: howMany,
   },
+  detail: { kind: 'flag', about: 'with bell, its state, waiting mail and the time of connection' },
 } as const satisfies Fields;
 
 export const receiveFields = {
@@ -137,6 +182,46 @@ export const acknowledgeFields = {
   ...scopeOptional,
 } as const satisfies Fields;
 
+export const historyFields = {
+  peer: {
+    kind: 'text',
+    max: limits.nameCharactersMax,
+    required: true,
+    about: 'with whom: a sender label or a recipient',
+  },
+  limit: {
+    kind: 'integer',
+    min: 1,
+    max: limits.receiveCountMax,
+    about: `messages at most (default ${limits.receiveCountDefault})`,
+  },
+  consume: { kind: 'flag', about: 'acknowledge what is returned: a shortcut that may lose the response' },
+  ...scopeOptional,
+} as const satisfies Fields;
+
+export const statusFields = {
+  msg_id: { ...messageId, about: 'the id that a send or a receipt named' },
+  sender: { kind: 'text', max: limits.idCharactersMax, about: 'local, or the public key of another machine' },
+} as const satisfies Fields;
+
+export const failedFields = {
+  action: {
+    kind: 'choice',
+    choices: ['list', 'read', 'retry', 'discard'],
+    required: true,
+    about: 'what to do with notices that failed',
+  },
+  id: { kind: 'text', max: limits.idCharactersMax, about: 'which one; list shows them' },
+} as const satisfies Fields;
+
+export const cancelFields = {
+  recipient,
+  task_id: { kind: 'text', max: limits.idCharactersMax, required: true, about: 'the task to cancel' },
+  target_kind: targetKind,
+  project,
+  reason: { kind: 'text', max: limits.detailCharactersMax, about: 'the text (default canceled)' },
+} as const satisfies Fields;
+
 export type SendRequest = ValuesOf<typeof sendFields>;
 export type PollRequest = ValuesOf<typeof pollFields>;
 export type FetchRequest = ValuesOf<typeof fetchFields>;
@@ -145,3 +230,9 @@ export type AckRequest = ValuesOf<typeof ackFields>;
 export type ReceiptsRequest = ValuesOf<typeof receiptsFields>;
 export type ReceiveRequest = ValuesOf<typeof receiveFields>;
 export type AcknowledgeRequest = ValuesOf<typeof acknowledgeFields>;
+export type DispositionRequest = ValuesOf<typeof dispositionFields>;
+export type ActivationRequest = ValuesOf<typeof activationFields>;
+export type HistoryRequest = ValuesOf<typeof historyFields>;
+export type StatusRequest = ValuesOf<typeof statusFields>;
+export type FailedRequest = ValuesOf<typeof failedFields>;
+export type CancelRequest = ValuesOf<typeof cancelFields>;

@@ -8,7 +8,6 @@ import type { Acceptance, ConnectionRow, StoredMessage, Tx } from '../ports/stor
 import { noticeEnvelopeOf } from '../protocol/delivery.ts';
 import type { Json } from '../protocol/json.ts';
 import { limits } from '../protocol/limits.ts';
-import { isAttentionWorthy } from '../protocol/message.ts';
 import { isLive } from '../protocol/session.ts';
 import { endConnection } from './disconnect.ts';
 import { namesOf } from './principals.ts';
@@ -52,7 +51,7 @@ function decide(tx: Tx, board: Switchboard, project: string, deliveryId: string)
 function sessionTarget(
   tx: Tx,
   board: Switchboard,
-  { message }: StoredMessage,
+  { message, attention }: StoredMessage,
 ): ConnectionRow | { answer: NotifyAnswer } {
   const ids = tx.identity.chain(message.recipient);
   const live = tx.sessions.live(message.project, ids, board.clock.nowMs());
@@ -61,7 +60,7 @@ function sessionTarget(
     return failed(
       tx.sessions.registered(message.project, ids) === undefined ? 'never_registered' : 'not_live',
     );
-  if (!isAttentionWorthy(message)) return { answer: { delivered: true, quieted: 'progress' } };
+  if (!attention) return { answer: { delivered: true, quieted: 'progress' } };
   if (live.bell === 'none') return failed('no_bell');
   if (board.pending(live.connection_id) >= limits.handOffsPendingMax) return failed('busy');
   return live;
@@ -76,7 +75,7 @@ function principalTarget(
   const { message } = stored;
   const nowMs = board.clock.nowMs();
   const not = (reason: NonNullable<NotifyAnswer['reason']>) => ({ answer: { delivered: false, reason } });
-  if (!isAttentionWorthy(message)) return { answer: { delivered: false, quieted: 'progress' } };
+  if (!stored.attention) return { answer: { delivered: false, quieted: 'progress' } };
   const names = namesOf(tx, message.recipient);
   const live =
     message.intended_session === undefined

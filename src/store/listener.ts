@@ -1,7 +1,9 @@
 import type { Listener, ListenerRow } from '../ports/store.ts';
 import type { Database } from './database.ts';
+import { isOpen } from './inbox.ts';
 
-export function listener(database: Database): Listener {
+/** @param now the moment, as stored times are written */
+export function listener(database: Database, now: () => string): Listener {
   return {
     append: (row) => {
       database.run(
@@ -17,12 +19,10 @@ export function listener(database: Database): Listener {
         .all(
           `SELECT l.seq, l.notification_id, l.text, EXISTS (
              SELECT 1 FROM reservation_cover v JOIN delivery d ON d.delivery_id = v.delivery_id
-             WHERE v.notification_id = l.notification_id AND d.open = 1) AS waiting
-           FROM listener_row l WHERE l.session_id IN (SELECT value FROM json_each(?)) AND l.seq > ?
-           ORDER BY l.seq LIMIT ?`,
-          JSON.stringify(ids),
-          position,
-          count,
+             WHERE v.notification_id = l.notification_id AND ${isOpen}) AS waiting
+           FROM listener_row l WHERE l.session_id IN (SELECT value FROM json_each(:ids)) AND l.seq > :position
+           ORDER BY l.seq LIMIT :count`,
+          { ids: JSON.stringify(ids), position, count, now: now() },
         )
         .map(({ waiting, ...row }) => ({ ...row, waiting: waiting === 1 }) as unknown as ListenerRow),
     cursor: (root) =>

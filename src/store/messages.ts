@@ -1,27 +1,39 @@
 import type { Messages, NewMessage, StoredMessage } from '../ports/store.ts';
 import { assert } from '../protocol/assert.ts';
-import type { MailEvent } from '../protocol/delivery.ts';
-import type { Message } from '../protocol/message.ts';
+import type { MailEvent, ReceiptEvent } from '../protocol/delivery.ts';
+import { isAttentionWorthy, type Message } from '../protocol/message.ts';
 import type { Database, Row } from './database.ts';
+import { mine, parametersOf } from './inbox.ts';
 
 /** Columns of a message with its delivery and event, as `messageOf` reads them. */
 export const messageColumns = `
   m.message_id, d.delivery_id, e.event_id, m.project, m.sender, d.recipient, d.target_kind, d.intended_session,
-  m.content_type, m.privacy, m.correlation_id, m.reply_to, m.task_id, m.status, m.quiet, m.created_at,
-  m.transport, m.source_host, m.caller_session`;
+  m.content_type, m.privacy, m.correlation_id, m.reply_to, m.task_id, m.status, m.expires_at, m.quiet, m.hops,
+  m.created_at, m.transport, m.source_host, m.caller_session`;
+
+/** What `storedOf` reads beside them. */
+export const storedColumns = `${messageColumns}, e.seq AS event_seq, d.open, d.superseded_by, m.held`;
 
 export const messageTables = `delivery d
   JOIN message m ON m.message_id = d.message_id
   JOIN event e ON e.delivery_id = d.delivery_id AND e.event_kind = 'message_available'`;
 
-const optionalColumns = ['intended_session', 'correlation_id', 'reply_to', 'task_id', 'status'] as const;
+const optionalColumns = [
+  'intended_session',
+  'correlation_id',
+  'reply_to',
+  'task_id',
+  'status',
+  'expires_at',
+] as const;
 
 /** A row of `messageColumns` as a message; absent fields are left out. */
 export function messageOf(row: Row): Message {
-  const { transport, source_host, caller_session, quiet, ...columns } = row;
+  const { transport, source_host, caller_session, quiet, hops, ...columns } = row;
   const message: Record<string, unknown> = { ...columns };
   for (const name of optionalColumns) if (message[name] === null) delete message[name];
   if (quiet === 1) message.quiet = true;
+  if (hops !== 0) message.hops = hops;
   message.provenance = {
     transport,
     source_host,
@@ -30,22 +42,28 @@ export function messageOf(row: Row): Message {
   return message as unknown as Message;
 }
 
-function storedOf(row: Row | undefined): StoredMessage | undefined {
-  if (row === undefined) return undefined;
-  const { open, event_seq, ...columns } = row;
-  return { message: messageOf(columns), waiting: open === 1, event_seq: event_seq as number };
+/** @param now the moment that expiry is measured by */
+export function storedOf(row: Row, now: string): StoredMessage {
+  const { open, event_seq, superseded_by, held, ...columns } = row;
+  const message = messageOf(columns);
+  const expired = message.expires_at !== undefined && message.expires_at <= now;
+  return {
+    message,
+    event_seq: event_seq as number,
+    waiting: open === 1 && !expired,
+    attention: isAttentionWorthy(message, held === 1),
+    ...(superseded_by !== null && { superseded_by: superseded_by as string }),
+  };
 }
 
 const eventColumns = `event_id, event_kind, message_id, delivery_id, project, recipient, target_kind, created_at`;
 
-export function messages(database: Database): Messages {
-  const select = (where: string, parameter: string): StoredMessage | undefined =>
-    storedOf(
-      database.get(
-        `SELECT ${messageColumns}, d.open, e.seq AS event_seq FROM ${messageTables} WHERE ${where}`,
-        parameter,
-      ),
-    );
+/** @param now the moment, as stored times are written */
+export function messages(database: Database, now: () => string): Messages {
+  const select = (where: string, parameter: string): StoredMessage | undefined => {
+    const row = database.get(`SELECT ${storedColumns} FROM ${messageTables} WHERE ${where}`, parameter);
+    return row && storedOf(row, now());
+  };
   return {
     insert: (row) => insert(database, row),
     byIdempotencyKey: (project, sender, key) =>
@@ -62,35 +80,118 @@ export function messages(database: Database): Messages {
       assert(row !== undefined, 'a delivery has its message');
       return { json: row.payload as string, sha256: row.payload_sha256 as string };
     },
+    payloadBytes: () =>
+      database.get('SELECT payload_bytes FROM storage WHERE one = 1')?.payload_bytes as number,
+    ...conversations(database, now),
+    ...events(database),
+  };
+}
+
+type Conversations = Pick<Messages, 'replyTo' | 'automatic' | 'history'>;
+
+function conversations(database: Database, now: () => string): Conversations {
+  return {
+    replyTo: (messageId, { principals, sessions }) => {
+      const row = database.get(
+        `SELECT ${messageColumns} FROM ${messageTables}
+         WHERE m.reply_to = :messageId AND (
+           (d.target_kind = 'principal' AND d.recipient IN (SELECT value FROM json_each(:principals)))
+           OR (d.target_kind = 'session' AND d.recipient IN (SELECT value FROM json_each(:sessions))))
+         ORDER BY m.seq LIMIT 1`,
+        { messageId, principals: JSON.stringify(principals), sessions: JSON.stringify(sessions) },
+      );
+      return row && messageOf(row);
+    },
+    automatic: ({ project, recipient, sender, session }, since, count) =>
+      database
+        .all(
+          `SELECT m.created_at FROM message m JOIN delivery d ON d.message_id = m.message_id
+           WHERE ${session === undefined ? 'm.sender = ?' : 'm.caller_session = ?'} AND m.created_at > ? AND m.hops > 0
+             AND d.project = ? AND d.recipient = ? ORDER BY m.created_at DESC LIMIT ?`,
+          session ?? sender,
+          since,
+          project,
+          recipient,
+          count,
+        )
+        .map((row) => row.created_at as string),
+    history: (inbox, peer, senders, count) =>
+      database
+        .all(historyOf, {
+          ...parametersOf(inbox),
+          peer,
+          recipients: JSON.stringify([...inbox.principals, ...inbox.targets, peer]),
+          labels: JSON.stringify(senders.labels),
+          sessions: JSON.stringify(senders.sessions),
+          count,
+        })
+        .map(({ incoming, ...row }) => ({
+          stored: storedOf(row, now()),
+          direction: incoming === 1 ? ('in' as const) : ('out' as const),
+        })),
+  };
+}
+
+const incoming = `(${mine} AND m.sender = :peer)`;
+
+/** The scope of the events narrows the search to two inboxes. */
+const historyOf = `
+  SELECT ${storedColumns}, ${incoming} AS incoming FROM ${messageTables}
+  WHERE e.project = :project AND e.recipient IN (SELECT value FROM json_each(:recipients)) AND (${incoming}
+    OR (d.recipient = :peer AND (m.sender IN (SELECT value FROM json_each(:labels))
+      OR m.caller_session IN (SELECT value FROM json_each(:sessions)))))
+  ORDER BY m.created_at DESC, m.message_id DESC LIMIT :count`;
+
+type Events = Pick<Messages, 'events' | 'receiptEvents' | 'cursorPosition' | 'cursorToken'>;
+
+function events(database: Database): Events {
+  return {
     events: (project, recipient, position, count) =>
       database
         .all(
-          `SELECT seq, ${eventColumns} FROM event WHERE project = ? AND recipient = ? AND seq > ? ORDER BY seq LIMIT ?`,
+          `SELECT seq, ${eventColumns} FROM event
+           WHERE project = ? AND recipient = ? AND seq > ? AND event_kind = 'message_available' ORDER BY seq LIMIT ?`,
           project,
           recipient,
           position,
           count,
         )
         .map(({ seq, ...event }) => ({ seq: seq as number, event: event as unknown as MailEvent })),
-    cursorPosition: (project, recipient, token) =>
+    receiptEvents: (project, sender, position, count) =>
+      database
+        .all(
+          `SELECT e.seq, e.event_id, e.event_kind, e.message_id, r.receipt_kind, r.value, r.recorded_at
+           FROM event e JOIN receipt r ON r.receipt_id = e.receipt_id
+           WHERE e.project = ? AND e.recipient = ? AND e.seq > ? AND e.event_kind = 'receipt_recorded'
+           ORDER BY e.seq LIMIT ?`,
+          project,
+          sender,
+          position,
+          count,
+        )
+        .map(({ seq, ...event }) => ({ seq: seq as number, event: event as unknown as ReceiptEvent })),
+    cursorPosition: ({ project, side, name }, token) =>
       database.get(
-        'SELECT position FROM cursor WHERE token = ? AND project = ? AND recipient = ?',
+        'SELECT position FROM cursor WHERE token = ? AND project = ? AND side = ? AND name = ?',
         token,
         project,
-        recipient,
+        side,
+        name,
       )?.position as number | undefined,
-    cursorToken: (project, recipient, position, newToken) => {
+    cursorToken: ({ project, side, name }, position, newToken) => {
       database.run(
-        'INSERT OR IGNORE INTO cursor VALUES (?, ?, ?, ?)',
+        'INSERT OR IGNORE INTO cursor VALUES (?, ?, ?, ?, ?)',
         newToken,
         project,
-        recipient,
+        side,
+        name,
         position,
       );
       return database.get(
-        'SELECT token FROM cursor WHERE project = ? AND recipient = ? AND position = ?',
+        'SELECT token FROM cursor WHERE project = ? AND side = ? AND name = ? AND position = ?',
         project,
-        recipient,
+        side,
+        name,
         position,
       )?.token as string;
     },
@@ -100,8 +201,8 @@ export function messages(database: Database): Messages {
 function insert(database: Database, { message: m, ...row }: NewMessage): void {
   database.run(
     `INSERT INTO message (message_id, project, sender, content_type, privacy, correlation_id, reply_to, task_id, status,
-       quiet, created_at, transport, source_host, caller_session, payload, payload_sha256)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+       expires_at, quiet, hops, held, created_at, transport, source_host, caller_session, payload, payload_sha256)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     m.message_id,
     m.project,
     m.sender,
@@ -111,7 +212,10 @@ function insert(database: Database, { message: m, ...row }: NewMessage): void {
     m.reply_to ?? null,
     m.task_id ?? null,
     m.status ?? null,
+    m.expires_at ?? null,
     m.quiet ? 1 : 0,
+    m.hops ?? 0,
+    row.held ? 1 : 0,
     m.created_at,
     m.provenance.transport,
     m.provenance.source_host,
@@ -120,14 +224,15 @@ function insert(database: Database, { message: m, ...row }: NewMessage): void {
     row.payload_sha256,
   );
   database.run(
-    `INSERT INTO delivery (delivery_id, message_id, project, recipient, target_kind, intended_session)
-     VALUES (?, ?, ?, ?, ?, ?)`,
+    `INSERT INTO delivery (delivery_id, message_id, project, recipient, target_kind, intended_session, expires_at)
+     VALUES (?, ?, ?, ?, ?, ?, ?)`,
     m.delivery_id,
     m.message_id,
     m.project,
     m.recipient,
     m.target_kind,
     m.intended_session ?? null,
+    m.expires_at ?? null,
   );
   database.run(
     `INSERT INTO event (${eventColumns}) VALUES (?, 'message_available', ?, ?, ?, ?, ?, ?)`,
@@ -146,5 +251,9 @@ function insert(database: Database, { message: m, ...row }: NewMessage): void {
     row.idempotency_key,
     row.content_sha256,
     m.message_id,
+  );
+  database.run(
+    'UPDATE storage SET payload_bytes = payload_bytes + octet_length(?) WHERE one = 1',
+    row.payload,
   );
 }

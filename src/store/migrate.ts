@@ -4,8 +4,9 @@
 import { Fault } from '../protocol/errors.ts';
 import type { Database } from './database.ts';
 import localMail from './sql/001-local-mail.sql';
+import wholeMail from './sql/002-whole-mail.sql';
 
-const migrations: readonly string[] = [localMail];
+const migrations: readonly string[] = [localMail, wholeMail];
 
 /** Whether the store must be written before it can be used. Fault where a newer release made it. */
 export function needsMigration(database: Database, path: string): boolean {

@@ -2,11 +2,14 @@ import type { Notices } from '../ports/store.ts';
 import type { Reservation } from '../protocol/notices.ts';
 import type { HandOffState } from '../protocol/states.ts';
 import type { Database, Row } from './database.ts';
+import { isOpen } from './inbox.ts';
 
 const columns = 'notification_id, session_root, state, step, rung_at_ms, expires_at_ms';
 
-export function notices(database: Database): Notices {
-  const reservation = (row: Row | undefined): Reservation | undefined => row && reservationOf(database, row);
+/** @param now the moment, as stored times are written */
+export function notices(database: Database, now: () => string): Notices {
+  const reservation = (row: Row | undefined): Reservation | undefined =>
+    row && reservationOf(database, row, now());
   return {
     newest: (root) =>
       reservation(
@@ -47,6 +50,22 @@ export function notices(database: Database): Notices {
     setState: (notificationId, state) => {
       database.run('UPDATE reservation SET state = ? WHERE notification_id = ?', state, notificationId);
     },
+    ...ringing(database),
+    handOffOf: (deliveryId) => {
+      const row = database.get(
+        `SELECT n.state, v.rung FROM reservation_cover v JOIN reservation n ON n.notification_id = v.notification_id
+         WHERE v.delivery_id = ? ORDER BY n.seq DESC LIMIT 1`,
+        deliveryId,
+      );
+      if (row === undefined) return undefined;
+      return row.rung === 1 || row.state === 'delivery_failed' ? (row.state as HandOffState) : 'preparing';
+    },
+  };
+}
+
+/** What a ring says of what it covers. */
+function ringing(database: Database): Pick<Notices, 'fail' | 'markRung' | 'isRung'> {
+  return {
     fail: (deliveryId) => {
       database.run(
         `UPDATE reservation SET state = 'delivery_failed' WHERE state = 'preparing' AND notification_id = (
@@ -64,25 +83,16 @@ export function notices(database: Database): Notices {
         notificationId,
         deliveryId,
       )?.rung === 1,
-    handOffOf: (deliveryId) => {
-      const row = database.get(
-        `SELECT n.state, v.rung FROM reservation_cover v JOIN reservation n ON n.notification_id = v.notification_id
-         WHERE v.delivery_id = ? ORDER BY n.seq DESC LIMIT 1`,
-        deliveryId,
-      );
-      if (row === undefined) return undefined;
-      return row.rung === 1 || row.state === 'delivery_failed' ? (row.state as HandOffState) : 'preparing';
-    },
   };
 }
 
 /** With what it covers that still waits. */
-function reservationOf(database: Database, row: Row): Reservation {
+function reservationOf(database: Database, row: Row, now: string): Reservation {
   const covered = database
     .all(
       `SELECT v.delivery_id FROM reservation_cover v JOIN delivery d ON d.delivery_id = v.delivery_id
-       WHERE v.notification_id = ? AND d.open = 1 ORDER BY d.seq`,
-      row.notification_id as string,
+       WHERE v.notification_id = :id AND ${isOpen} ORDER BY d.seq`,
+      { id: row.notification_id as string, now },
     )
     .map((cover) => cover.delivery_id as string);
   return { ...(row as unknown as Omit<Reservation, 'covered'>), covered };

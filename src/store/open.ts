@@ -10,6 +10,8 @@ import { Fault } from '../protocol/errors.ts';
 import { limits } from '../protocol/limits.ts';
 import { attempts } from './attempts.ts';
 import { Database, isBusy, storeFault } from './database.ts';
+import { failures } from './failures.ts';
+import { fallbacks } from './fallbacks.ts';
 import { feed } from './feed.ts';
 import { identity } from './identity.ts';
 import { listener } from './listener.ts';
@@ -18,7 +20,9 @@ import { migrate, needsMigration } from './migrate.ts';
 import { notices } from './notices.ts';
 import { createPrivateFile } from './private-file.ts';
 import { receipts } from './receipts.ts';
+import { routers } from './routers.ts';
 import { sessions } from './sessions.ts';
+import { tasks } from './tasks.ts';
 import { waiting } from './waiting.ts';
 
 /** Before 3.51.3, SQLite could lose a reset of the WAL under several connections. */
@@ -100,24 +104,29 @@ function checkVersion(database: Database): void {
     );
 }
 
-function aggregates(database: Database): Tx {
+function aggregates(database: Database, clock: Clock): Tx {
+  const now = (): string => new Date(clock.nowMs()).toISOString();
   return {
-    messages: messages(database),
-    waiting: waiting(database),
+    messages: messages(database, now),
+    waiting: waiting(database, now),
     receipts: receipts(database),
     sessions: sessions(database),
     attempts: attempts(database),
-    notices: notices(database),
-    listener: listener(database),
+    notices: notices(database, now),
+    listener: listener(database, now),
     identity: identity(database),
     feed: feed(database),
+    tasks: tasks(database),
+    fallbacks: fallbacks(database),
+    failures: failures(database),
+    routers: routers(database),
   };
 }
 
 /** The port over one connection. */
 export function storeOver(database: Database, options: StoreOptions): Store {
   const { path } = options;
-  const tx = aggregates(database);
+  const tx = aggregates(database, options.clock);
   let seenVersion: unknown;
 
   const within = <T>(begin: string, work: (tx: Tx) => T): T => {

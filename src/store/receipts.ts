@@ -8,7 +8,7 @@ function present(row: Row): Record<string, unknown> {
 }
 
 const receiptColumns = `receipt_id, receipt_kind, value, 'receipt' AS source, actor, idempotency_key, caller_session,
-  host_accept_id, recorded_at`;
+  host_accept_id, detail, recorded_at`;
 
 const attemptFacts = `
   SELECT 'attempt' AS receipt_kind, a.state AS value, 'attempt' AS source, 'postbell-router' AS actor, a.attempt_id,
@@ -39,10 +39,10 @@ export function receipts(database: Database): Receipts {
         delivery,
         kind,
       ) !== undefined,
-    insert: (row) => {
+    insert: (row, eventId) => {
       database.run(
         `INSERT INTO receipt (receipt_id, delivery_id, receipt_kind, idempotency_key, value, actor, caller_session,
-           host_accept_id, recorded_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+           host_accept_id, detail, recorded_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
         row.receipt_id,
         row.delivery_id,
         row.receipt_kind,
@@ -51,7 +51,18 @@ export function receipts(database: Database): Receipts {
         row.actor,
         row.caller_session ?? null,
         row.host_accept_id ?? null,
+        row.detail ?? null,
         row.recorded_at,
+      );
+      database.run(
+        `INSERT INTO event (event_id, event_kind, message_id, delivery_id, project, recipient, target_kind, created_at,
+           receipt_id)
+         SELECT ?, 'receipt_recorded', m.message_id, d.delivery_id, m.project, m.sender, 'principal', ?, ?
+         FROM delivery d JOIN message m ON m.message_id = d.message_id WHERE d.delivery_id = ?`,
+        eventId,
+        row.recorded_at,
+        row.receipt_id,
+        row.delivery_id,
       );
       if (row.receipt_kind === 'intake')
         database.run('UPDATE delivery SET open = 0 WHERE delivery_id = ?', row.delivery_id);

@@ -1,51 +1,46 @@
-// The one answer to what waits, for inbox and notifier. `delivery.open`, which ends in the transaction that writes the
-// intake, narrows the search to a partial index; the intake facts are asked all the same, so that a damaged store is an
-// error and never an empty inbox.
+// The one answer to what waits, for inbox, notifier, router and view. `delivery.open` narrows the search to a partial
+// index; the intake facts are asked all the same, so that a damaged store is an error and never an empty inbox.
 
-import type { Inbox, Waiting } from '../ports/store.ts';
+import type { Waiting } from '../ports/store.ts';
 import type { Database } from './database.ts';
-import { messageColumns, messageOf, messageTables } from './messages.ts';
+import { isOpen, mine, needsNoTurn, parametersOf } from './inbox.ts';
+import { messageColumns, messageOf, messageTables, storedColumns, storedOf } from './messages.ts';
 
-const mine = `(
-  (d.target_kind = 'principal' AND d.recipient IN (SELECT value FROM json_each(:principals))
-    AND (d.intended_session IS NULL OR d.intended_session IN (SELECT value FROM json_each(:intended))))
-  OR (d.target_kind = 'session' AND d.recipient IN (SELECT value FROM json_each(:targets))))`;
-
-const stillWaits = `d.open = 1
+const stillWaits = `${isOpen}
   AND NOT EXISTS (SELECT 1 FROM receipt r WHERE r.delivery_id = d.delivery_id AND r.receipt_kind = 'intake')`;
 
-const needsNoTurn = `(m.status IS 'update' OR m.quiet = 1)`;
+/** Projects that have open mail, one seek in the partial index each. */
+const openProjects = `
+  WITH RECURSIVE p (project) AS (
+    SELECT min(project) FROM delivery WHERE open = 1
+    UNION ALL
+    SELECT (SELECT min(project) FROM delivery WHERE open = 1 AND project > p.project) FROM p WHERE p.project IS NOT NULL)
+  SELECT project FROM p WHERE project IS NOT NULL AND project <> :project`;
 
-const parameters = (inbox: Inbox) => ({
-  project: inbox.project,
-  principals: JSON.stringify(inbox.principals),
-  targets: JSON.stringify(inbox.targets),
-  intended: JSON.stringify(inbox.intended),
-});
-
-export function waiting(database: Database): Waiting {
+/** @param now the moment, as stored times are written */
+export function waiting(database: Database, now: () => string): Waiting {
   return {
     list: (inbox, count) =>
       database
         .all(
-          `SELECT ${messageColumns} FROM ${messageTables}
+          `SELECT ${storedColumns} FROM ${messageTables}
            WHERE d.project = :project AND ${mine} AND ${stillWaits}
            ORDER BY ${needsNoTurn}, d.seq LIMIT :count`,
-          { ...parameters(inbox), count },
+          { ...parametersOf(inbox), now: now(), count },
         )
-        .map(messageOf),
+        .map((row) => storedOf(row, now())),
     inboxes: (count) =>
       database.all(
-        `SELECT d.recipient, d.project, count(*) AS waiting FROM delivery d WHERE d.open = 1
-         GROUP BY d.project, d.recipient ORDER BY waiting DESC, d.recipient LIMIT ?`,
-        count,
+        `SELECT d.recipient, d.project, count(*) AS waiting FROM delivery d WHERE ${isOpen}
+         GROUP BY d.project, d.recipient ORDER BY waiting DESC, d.recipient LIMIT :count`,
+        { now: now(), count },
       ) as unknown as { recipient: string; project: string; waiting: number }[],
     counts: (inbox) => {
       const row = database.get(
         `SELECT count(*) AS waiting, coalesce(sum(${needsNoTurn}), 0) AS progress
          FROM delivery d JOIN message m ON m.message_id = d.message_id
          WHERE d.project = :project AND ${mine} AND ${stillWaits}`,
-        parameters(inbox),
+        { ...parametersOf(inbox), now: now() },
       );
       const progress = row?.progress as number;
       return { unread: (row?.waiting as number) - progress, progress };
@@ -55,8 +50,51 @@ export function waiting(database: Database): Waiting {
         .all(
           `SELECT ${messageColumns} FROM ${messageTables}
            WHERE d.project = :project AND ${mine} AND d.message_id IN (SELECT value FROM json_each(:messageIds)) ORDER BY d.seq`,
-          { ...parameters(inbox), messageIds: JSON.stringify(messageIds) },
+          { ...parametersOf(inbox), messageIds: JSON.stringify(messageIds) },
         )
         .map(messageOf),
+    ...beyond(database, now),
+  };
+}
+
+/** Waiting mail beyond one inbox: of other projects, and of what a registration may be handed. */
+function beyond(database: Database, now: () => string): Pick<Waiting, 'elsewhere' | 'undelivered'> {
+  return {
+    elsewhere: (inbox, count) =>
+      database.all(
+        `SELECT d.project, count(*) AS waiting FROM (${openProjects}) o
+         CROSS JOIN delivery d ON d.project = o.project AND d.target_kind = 'principal'
+           AND d.recipient IN (SELECT value FROM json_each(:principals))
+         JOIN message m ON m.message_id = d.message_id
+         WHERE ${stillWaits} AND NOT ${needsNoTurn}
+           AND (d.intended_session IS NULL OR d.intended_session IN (SELECT value FROM json_each(:intended)))
+         GROUP BY d.project ORDER BY waiting DESC, d.project LIMIT :count`,
+        {
+          project: inbox.project,
+          principals: JSON.stringify(inbox.principals),
+          intended: JSON.stringify(inbox.intended),
+          now: now(),
+          count,
+        },
+      ) as unknown as { project: string; waiting: number }[],
+    undelivered: ({ project, principals, sessions, after, through, count }) =>
+      database.all(
+        `SELECT d.delivery_id, e.seq AS event_seq FROM ${messageTables}
+         WHERE d.project = :project AND d.target_kind = 'principal'
+           AND d.recipient IN (SELECT value FROM json_each(:principals))
+           AND (d.intended_session IS NULL OR d.intended_session IN (SELECT value FROM json_each(:sessions)))
+           AND e.seq > :after AND e.seq <= :through AND ${stillWaits} AND NOT ${needsNoTurn}
+           AND NOT EXISTS (SELECT 1 FROM host_accept h WHERE h.delivery_id = d.delivery_id)
+         ORDER BY e.seq LIMIT :count`,
+        {
+          project,
+          principals: JSON.stringify(principals),
+          sessions: JSON.stringify(sessions),
+          after,
+          through,
+          now: now(),
+          count,
+        },
+      ) as unknown as { delivery_id: string; event_seq: number }[],
   };
 }

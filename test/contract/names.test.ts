@@ -11,13 +11,19 @@ import { type Fields, readFields } from '../../src/protocol/fields.ts';
 import {
   ackFields,
   acknowledgeFields,
+  activationFields,
+  cancelFields,
   discoverFields,
+  dispositionFields,
+  failedFields,
   fetchFields,
+  historyFields,
   intakeFields,
   pollFields,
   receiptsFields,
   receiveFields,
   sendFields,
+  statusFields,
 } from '../../src/protocol/requests.ts';
 import { isSessionId, isWellFormed, readName } from '../../src/protocol/scope.ts';
 import { locksIn } from '../../src/store/lock.ts';
@@ -30,10 +36,16 @@ const actions: [string, Fields, Record<string, unknown>][] = [
   ['fetch', fetchFields, { project: 'shop', recipient: 'bob', message_id: 'm' }],
   ['intake', intakeFields, scoped({ state: 'fetched', idempotency_key: 'k' })],
   ['ack', ackFields, scoped({ idempotency_key: 'k' })],
+  ['disposition', dispositionFields, scoped({ value: 'accepted', idempotency_key: 'k' })],
+  ['activation', activationFields, scoped({ value: 'woken', idempotency_key: 'k' })],
   ['receipts', receiptsFields, scoped({})],
   ['discover', discoverFields, { project: 'shop' }],
   ['receive', receiveFields, { project: 'shop', recipient: 'bob' }],
   ['acknowledge', acknowledgeFields, { project: 'shop', recipient: 'bob', messages: [] }],
+  ['history', historyFields, { project: 'shop', recipient: 'bob', peer: 'alice' }],
+  ['status', statusFields, { msg_id: 'm' }],
+  ['failed', failedFields, { action: 'list' }],
+  ['cancel', cancelFields, { project: 'shop', recipient: 'bob', task_id: 't' }],
 ];
 
 function scoped(more: Record<string, unknown>): Record<string, unknown> {
@@ -63,6 +75,10 @@ describe('the fields that are checked below', () => {
       'intake.recipient',
       'ack.project',
       'ack.recipient',
+      'disposition.project',
+      'disposition.recipient',
+      'activation.project',
+      'activation.recipient',
       'receipts.project',
       'receipts.recipient',
       'discover.project',
@@ -70,6 +86,10 @@ describe('the fields that are checked below', () => {
       'receive.recipient',
       'acknowledge.project',
       'acknowledge.recipient',
+      'history.project',
+      'history.recipient',
+      'cancel.recipient',
+      'cancel.project',
     ]);
     expect(named('text')).toEqual([
       'send.sender',
@@ -77,6 +97,7 @@ describe('the fields that are checked below', () => {
       'send.correlation_id',
       'send.reply_to',
       'send.task_id',
+      'poll.sender',
       'poll.cursor',
       'fetch.message_id',
       'intake.message_id',
@@ -84,8 +105,20 @@ describe('the fields that are checked below', () => {
       'ack.message_id',
       'ack.idempotency_key',
       'ack.host_accept_id',
+      'disposition.message_id',
+      'disposition.idempotency_key',
+      'disposition.detail',
+      'activation.message_id',
+      'activation.idempotency_key',
+      'activation.detail',
       'receipts.message_id',
       'receive.notification_id',
+      'history.peer',
+      'status.msg_id',
+      'status.sender',
+      'failed.id',
+      'cancel.task_id',
+      'cancel.reason',
     ]);
   });
 });

@@ -91,10 +91,11 @@ describe('the decision', () => {
 
 describe('mail that needs a turn', () => {
   it('is all but updates and quiet mail', () => {
-    expect(isAttentionWorthy({ status: 'update' })).toBe(false);
-    expect(isAttentionWorthy({ quiet: true })).toBe(false);
+    expect(isAttentionWorthy({ status: 'update' }, false)).toBe(false);
+    expect(isAttentionWorthy({ quiet: true }, false)).toBe(false);
+    expect(isAttentionWorthy({}, true)).toBe(false);
     for (const status of [undefined, null, 'needs_input', 'result', 'failed', 'canceled'] as const)
-      expect(isAttentionWorthy({ ...(status !== undefined && { status }) })).toBe(true);
+      expect(isAttentionWorthy({ ...(status !== undefined && { status }) }, false)).toBe(true);
   });
 });
 

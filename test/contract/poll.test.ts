@@ -38,7 +38,7 @@ describe('polling', () => {
       created_at: '2026-03-01T12:00:00.000Z',
     });
     expect(JSON.stringify(events)).not.toContain('secret');
-    expect(events.every((event) => event.recipient === 'bob' && event.project === 'shop')).toBe(true);
+    for (const event of events) expect(event).toMatchObject({ recipient: 'bob', project: 'shop' });
     expect(ok(await ask({ limit: 100 })).events).toHaveLength(21);
     expect(ok(await ask({ limit: 1 })).events).toEqual([events[0]]);
     const wrong = [{ limit: 0 }, { limit: 101 }, { wait_ms: -1 }, { wait_ms: 30_001 }, { limit: 1.5 }];

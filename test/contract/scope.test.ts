@@ -61,7 +61,9 @@ describe('an inbox', () => {
     const sent = await posted(desk, { recipient: 'team/reviewer' });
     expect(sent.recipient).toBe('team/reviewer');
     const of = async (recipient: string) =>
-      ok(await poll(desk, { project: 'shop', recipient })).events.map((event) => event.recipient);
+      ok(await poll(desk, { project: 'shop', recipient })).events.map(
+        (event) => 'recipient' in event && event.recipient,
+      );
     expect(await of('reviewer')).toEqual([]);
     expect(await of('Reviewer')).toEqual(['Reviewer']);
     expect(await of('team/reviewer')).toEqual(['team/reviewer']);

@@ -123,7 +123,7 @@ describe('the store', () => {
     await posted(desk);
     expect(other.changed()).toBe(true);
     expect(other.read((tx) => tx.feed.end().message)).toBe(2);
-    expect(desk.rows('PRAGMA user_version')).toEqual([{ user_version: 1 }]);
+    expect(desk.rows('PRAGMA user_version')).toEqual([{ user_version: 2 }]);
   });
 });
 
@@ -139,10 +139,10 @@ describe('an action that fails at any of its statements', () => {
     const { database, store } = failingStore(desk);
     const failing = { ...desk, store };
     const actions: Record<string, [number, () => Promise<unknown>]> = {
-      send: [4, () => send(failing, read(sendFields, letter()), alice)],
-      ack: [1, () => ack(failing, one, alice)],
-      intake: [2, () => intake(failing, { ...one, state: 'fetched' }, alice)],
-      acknowledge: [6, () => acknowledge(failing, { ...scope, messages }, alice)],
+      send: [5, () => send(failing, read(sendFields, letter()), alice)],
+      ack: [2, () => ack(failing, one, alice)],
+      intake: [3, () => intake(failing, { ...one, state: 'fetched' }, alice)],
+      acknowledge: [10, () => acknowledge(failing, { ...scope, messages }, alice)],
     };
     for (const [name, [statements, action]] of Object.entries(actions)) {
       const before = desk.counts();

@@ -17,7 +17,7 @@ describe('a send', () => {
     const { message_id, delivery_id, event_id, created_at } = sent;
     const ids = { message_id, delivery_id, project: 'shop', recipient: 'bob', target_kind: 'principal' };
     expect(desk.rows('SELECT * FROM event')).toEqual([
-      { seq: 1, event_id, event_kind: 'message_available', ...ids, created_at },
+      { seq: 1, event_id, event_kind: 'message_available', ...ids, created_at, receipt_id: null },
     ]);
     expect(created_at).toBe('2026-03-01T12:00:00.000Z');
     expect(JSON.stringify(desk.rows('SELECT * FROM event'))).not.toContain('secret');

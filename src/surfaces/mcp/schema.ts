@@ -22,6 +22,7 @@ function schemaOf(field: Field): object {
       return { type: 'string', enum: field.choices, description };
     case 'list':
       return { type: 'array', description };
+    case 'instant':
     case 'text':
     case 'name':
       return { type: 'string', description };

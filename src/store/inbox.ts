@@ -1,0 +1,25 @@
+// Which deliveries belong to an inbox, and which of them still wait: the same words for every query.
+
+import type { Inbox } from '../ports/store.ts';
+
+/** Of a delivery `d`, with `parametersOf`. */
+export const mine = `(
+  (d.target_kind = 'principal' AND d.recipient IN (SELECT value FROM json_each(:principals))
+    AND (d.intended_session IS NULL OR d.intended_session IN (SELECT value FROM json_each(:intended))))
+  OR (d.target_kind = 'session' AND d.recipient IN (SELECT value FROM json_each(:targets))))`;
+
+export const parametersOf = (inbox: Inbox) => ({
+  project: inbox.project,
+  principals: JSON.stringify(inbox.principals),
+  targets: JSON.stringify(inbox.targets),
+  intended: JSON.stringify(inbox.intended),
+});
+
+/**
+ * Of a delivery `d`, at the moment `:now`. `open`, which ends in the transaction that writes the intake or the
+ * supersession, is what a partial index is over.
+ */
+export const isOpen = '(d.open = 1 AND (d.expires_at IS NULL OR d.expires_at > :now))';
+
+/** Of a message `m`: progress, sent quiet, or held by the loop guard. */
+export const needsNoTurn = `(m.status IS 'update' OR m.quiet = 1 OR m.held = 1)`;

@@ -1,0 +1,84 @@
+// Tasks: within one scope (sender, sender session, task, inbox) a newer update makes older ones obsolete, and an end all
+// of them, whenever they come.
+
+import type { ProgressMarker, Tasks } from '../ports/store.ts';
+import type { Message } from '../protocol/message.ts';
+import type { Database } from './database.ts';
+
+const sameScope = `m.sender = :sender AND m.task_id = :task_id AND m.caller_session IS :session
+  AND m.message_id <> :message_id AND d.project = :project AND d.recipient = :recipient AND d.target_kind = :target_kind
+  AND d.intended_session IS :intended_session`;
+
+const inScope = `FROM message m JOIN delivery d ON d.message_id = m.message_id WHERE ${sameScope}`;
+
+const endOfTask = `SELECT m.message_id ${inScope} AND m.status IN ('result', 'failed', 'canceled') ORDER BY m.seq LIMIT 1`;
+
+/** At equal times the later arrival wins, so only a later time beats a message that has just arrived. */
+const newerUpdate = `
+  SELECT m.message_id ${inScope} AND m.status = 'update' AND m.created_at > :created_at
+  ORDER BY m.created_at DESC, m.seq DESC LIMIT 1`;
+
+const endOlder = `
+  UPDATE delivery SET superseded_by = :message_id, open = 0 WHERE superseded_by IS NULL AND delivery_id IN (
+    SELECT d.delivery_id ${inScope} AND m.status = 'update')`;
+
+export function tasks(database: Database): Tasks {
+  return {
+    supersede: (message) => supersede(database, message),
+    mark: (row) => {
+      database.run(
+        `INSERT OR REPLACE INTO progress_marker (session_root, project, principal_id, task_id, since_ms)
+         VALUES (:session_root, :project, :principal_id, :task_id, :since_ms)`,
+        { ...row },
+      );
+    },
+    clear: (of) => {
+      if ('session_root' in of)
+        database.run(
+          'DELETE FROM progress_marker WHERE session_root = ? AND task_id = coalesce(?, task_id)',
+          of.session_root,
+          of.task_id ?? null,
+        );
+      else
+        database.run(
+          'DELETE FROM progress_marker WHERE task_id = :task_id AND (principal_id = :recipient OR session_root = :recipient)',
+          { ...of },
+        );
+    },
+    restart: (root, sinceMs) => {
+      database.run('UPDATE progress_marker SET since_ms = ? WHERE session_root = ?', sinceMs, root);
+    },
+    marker: (root) =>
+      database.get(
+        'SELECT session_root, project, principal_id, task_id, since_ms FROM progress_marker WHERE session_root = ?',
+        root,
+      ) as ProgressMarker | undefined,
+  };
+}
+
+function supersede(database: Database, message: Message): void {
+  const { message_id, sender, task_id, project, recipient, target_kind, created_at } = message;
+  if (task_id === undefined || message.status === undefined || message.status === 'needs_input') return;
+  const scope = {
+    message_id,
+    sender,
+    task_id,
+    session: message.provenance.session ?? null,
+    project,
+    recipient,
+    target_kind,
+    intended_session: message.intended_session ?? null,
+  };
+  if (message.status === 'update') {
+    const newer = database.get(endOfTask, scope) ?? database.get(newerUpdate, { ...scope, created_at });
+    if (newer !== undefined) {
+      database.run(
+        'UPDATE delivery SET superseded_by = ?, open = 0 WHERE message_id = ?',
+        newer.message_id as string,
+        message_id,
+      );
+      return;
+    }
+  }
+  database.run(endOlder, scope);
+}
