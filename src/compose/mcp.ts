@@ -137,13 +137,9 @@ function reachable(
     random: local.random,
     registration,
     startRouter: routerStarter(local, note),
-    take: async ({ attempt_id, delivery_id, notification_id }) => {
+    take: async (handOff) => {
       if (bell === undefined) return { failure_code: 'adapter_rejected' };
-      const outcome = await ringForHandOff(local, ringing(), bell, {
-        attempt_id,
-        delivery_id,
-        notification_id,
-      });
+      const outcome = await ringForHandOff(local, ringing(), bell, handOff, note);
       if (outcome.outcome === 'unknown') return undefined;
       if (outcome.outcome === 'rejected') return { failure_code: outcome.code };
       return { content: outcome.content, receipt: outcome.receipt };
@@ -153,6 +149,7 @@ function reachable(
   return {
     close: async () => {
       notifier?.stop();
+      bell?.close('the session\u2019s process ends');
       local.wake.touch();
       await attachment.close();
     },

@@ -2,7 +2,9 @@
 
 import { writeSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { processEnvironment } from '../platform/environment.ts';
+import { listenerBell } from '../hosts/claude-code/bell.ts';
+import type { Ringing } from '../mailbox/ring.ts';
+import { type Environment, processEnvironment, setting } from '../platform/environment.ts';
 import { Fault } from '../protocol/errors.ts';
 import { limits } from '../protocol/limits.ts';
 import { isSessionId } from '../protocol/scope.ts';
@@ -10,7 +12,15 @@ import { readPayload } from '../surfaces/hooks/input.ts';
 import { waitForMail } from '../surfaces/hooks/wait.ts';
 import { whileBusy } from '../surfaces/hooks/while-busy.ts';
 import { orFail } from './failure.ts';
-import { hostProcess, isUnattended, listenerRuns, pinnedSession, stillRuns } from './identity.ts';
+import {
+  hostProcess,
+  isUnattended,
+  listenerRuns,
+  pinnedSession,
+  principalOf,
+  stillRuns,
+} from './identity.ts';
+import { projectOf } from './project.ts';
 import { openGround } from './store.ts';
 
 export function main(words: readonly string[]): Promise<void> {
@@ -28,11 +38,14 @@ async function run(words: readonly string[]): Promise<0 | 2> {
   const ended = endedBySignal();
   const ground = await whileBusy(ended, () => openGround({ lockWaitMs: limits.hookStoreWaitMs }));
   if (ground === undefined) return 0;
+  const session = flags.session ?? pinnedSession(environment) ?? payload.session_id ?? 'main';
   try {
     return await waitForMail({
       desk: ground,
       locks: ground.locks,
-      session: flags.session ?? pinnedSession(environment) ?? payload.session_id ?? 'main',
+      session,
+      bell: listenerBell(ground),
+      ringing: ringingOnce(environment, session),
       host: host && `${host.pid}-${host.start_time}`,
       hostAlive: () => stillRuns(host),
       unattended: isUnattended(environment),
@@ -43,6 +56,18 @@ async function run(words: readonly string[]): Promise<0 | 2> {
   } finally {
     ground.store.close();
   }
+}
+
+/** Asked for once, and only where no server rings. Where the project cannot be known, nobody is rung by guess. */
+function ringingOnce(environment: Environment, session: string): () => Promise<Ringing | undefined> {
+  const find = async (): Promise<Ringing | undefined> => {
+    const project = await projectOf(setting(environment, 'CLAUDE_PROJECT_DIR') ?? '.').catch(() => undefined);
+    const principal = principalOf(environment, 'claude', session);
+    const caller = { transport: 'cli', source_host: 'claude-code', session, principal } as const;
+    return project === undefined ? undefined : { caller, project };
+  };
+  let found: Promise<Ringing | undefined> | undefined;
+  return () => (found ??= find());
 }
 
 function readFlags(words: readonly string[]): { session: string | undefined; renewSeconds: number } {

@@ -4,6 +4,7 @@
 import type { Tx } from '../ports/store.ts';
 import { utf8Bytes } from '../protocol/json.ts';
 import { limits } from '../protocol/limits.ts';
+import { renderEarlier } from '../protocol/whole.ts';
 import type { Desk } from './desk.ts';
 
 export interface Batch {
@@ -16,7 +17,7 @@ export interface Batch {
 
 /**
  * The rows beyond the cursor of all the session's ids. Of several notices the newest that still has waiting mail is
- * printed; the others are passed. Undefined where there are no rows.
+ * printed; the others are passed. Each row of an earlier format is printed. Undefined where there are no rows.
  */
 export function nextBatch(desk: Pick<Desk, 'store'>, sessionId: string): Batch | undefined {
   return desk.store.read((tx) => {
@@ -32,7 +33,9 @@ export function nextBatch(desk: Pick<Desk, 'store'>, sessionId: string): Batch |
     const last = taken.at(-1);
     if (last === undefined) return undefined;
     const newest = taken.findLast((row) => row.waiting);
-    return { root, position: last.seq, ...(newest !== undefined && { text: newest.text }) };
+    const printed = taken.filter((row) => row.whole || row === newest);
+    const text = printed.map((row) => (row.whole ? renderEarlier(row.text) : row.text)).join('\n\n');
+    return { root, position: last.seq, ...(printed.length > 0 && { text }) };
   });
 }
 

@@ -42,9 +42,10 @@ export function runNotifier(
   };
 
   const round = async (): Promise<void> => {
+    if (lock?.held() === false) lock = void lock.release();
     lock ??= locks.tryTake(notifierLockName(desk, ringing.caller.session));
     if (lock === undefined) return wakeAfter(lockRetryMs);
-    const untilMs = await reconcile(desk, ringing, bell);
+    const untilMs = await reconcile(desk, ringing, bell, onFault);
     if (untilMs === undefined) wakeAfter(idleLookMs);
     else wakeAfter(Math.min(Math.max(untilMs - desk.clock.nowMs(), 0), dueLookMs));
   };

@@ -1,14 +1,21 @@
-// Hop 4: ring. Two causes, one bell: the router's hand-off, and the session's own notifier on its schedule. Neither
-// waits for the other; the reservation in the store keeps them apart.
+// Hop 4: ring. Three causes, one bell: the router's hand-off, the session's own notifier on its schedule, and a failed
+// notice that is rung again. None waits for another; the reservation in the store keeps them apart.
 
-import type { Bell, RingOutcome } from '../ports/bell.ts';
+import type { Bell, RingItem, RingOutcome } from '../ports/bell.ts';
 import type { Tx } from '../ports/store.ts';
-import { isRefusal } from '../protocol/errors.ts';
+import { envelopeOf, type ReceiptKey } from '../protocol/delivery.ts';
+import { isRefusal, Refusal, type Result } from '../protocol/errors.ts';
+import type { Json } from '../protocol/json.ts';
+import { utf8Bytes } from '../protocol/json.ts';
 import { limits } from '../protocol/limits.ts';
-import { decideRing, renderNotice } from '../protocol/notices.ts';
+import { decideRing, firstStepMs, isCurrent, renderNotice } from '../protocol/notices.ts';
+import { isLive } from '../protocol/session.ts';
+import { renderWhole } from '../protocol/whole.ts';
 import type { Caller, Desk } from './desk.ts';
 import { inboxOf } from './inbox.ts';
-import { openReservation } from './reserve.ts';
+import { type Rang, recordOutcome } from './outcome.ts';
+import { currentReservation, openReservation } from './reserve.ts';
+import { atMost, pause, ringOnce } from './ring-once.ts';
 
 /** The session that rings: its caller identity and its project. */
 export interface Ringing {
@@ -16,31 +23,39 @@ export interface Ringing {
   project: string;
 }
 
-const waitingCountMax = 500;
+export type RingDesk = Pick<Desk, 'store' | 'clock' | 'random'>;
 
-type Step = { ring: { notification_id: string; text: string } } | { ring?: never; untilMs?: number };
+/** Told of what failed beside the ring itself. */
+type OnFault = (error: unknown) => void;
+
+const waitingCountMax = 500;
+/** While a host that takes one prompt at a time is in a turn. */
+const busyLookMs = 1_000;
+/** How long an answer to the router waits for the write of its own state. */
+const writeWaitMs = 1_000;
 
 /**
  * One round of the notifier: rings if something is due.
  * @returns when to look again at the latest; undefined where nothing waits.
  */
-export async function reconcile(desk: Desk, ringing: Ringing, bell: Bell): Promise<number | undefined> {
+export async function reconcile(
+  desk: RingDesk,
+  ringing: Ringing,
+  bell: Bell,
+  onFault: OnFault,
+): Promise<number | undefined> {
   const look = desk.store.read((tx) => decide(tx, desk, ringing));
   if (look.act === 'idle') return undefined;
   if (look.act === 'wait') return look.untilMs;
   const step = await desk.store.write((tx) => reserve(tx, desk, ringing));
-  if (step.ring === undefined) return step.untilMs;
-  const { session } = ringing.caller;
-  const outcome = await bell.ring({ ...step.ring, session_id: session });
-  if (outcome.outcome === 'rejected')
-    await desk.store.write((tx) => tx.notices.setState(step.ring.notification_id, 'delivery_failed'));
+  if (typeof step !== 'string') return step.untilMs;
+  await ringReserved(desk, ringing, bell, step, onFault);
   return desk.clock.nowMs();
 }
 
 /** What to do now, in one snapshot. */
-function decide(tx: Tx, desk: Desk, ringing: Ringing) {
-  const { inbox, root, ids } = sessionInbox(tx, desk, ringing);
-  const waiting = tx.waiting.list(inbox, waitingCountMax);
+function decide(tx: Tx, desk: RingDesk, ringing: Ringing) {
+  const { root, ids, waiting } = waitingFor(tx, desk, ringing);
   const nowMs = desk.clock.nowMs();
   const decision = decideRing({
     nowMs,
@@ -53,36 +68,174 @@ function decide(tx: Tx, desk: Desk, ringing: Ringing) {
     connectionLive: tx.sessions.live(ringing.project, ids, nowMs) !== undefined,
     graceMs: limits.notifierGraceMs,
   });
-  return { ...decision, root, worthy: waiting.filter((stored) => stored.attention) };
+  return { ...decision, root, worthy: worthyOf(waiting) };
 }
 
+function waitingFor(tx: Tx, desk: RingDesk, ringing: Ringing) {
+  const session = sessionInbox(tx, desk, ringing);
+  return { ...session, waiting: tx.waiting.list(session.inbox, waitingCountMax) };
+}
+
+const worthyOf = (waiting: ReturnType<typeof waitingFor>['waiting']): string[] =>
+  waiting.filter((stored) => stored.attention).map(({ message }) => message.delivery_id);
+
 /** Decides again under the write lock, and opens the reservation that the ring stands on. */
-function reserve(tx: Tx, desk: Desk, ringing: Ringing): Step {
+function reserve(tx: Tx, desk: RingDesk, ringing: Ringing): string | { untilMs?: number } {
   const decision = decide(tx, desk, ringing);
   if (decision.act === 'idle') return {};
   if (decision.act === 'wait') return { untilMs: decision.untilMs };
-  const covers = decision.worthy.map(({ message }) => message.delivery_id);
-  const notification_id = openReservation(tx, desk, decision.root, covers);
-  return { ring: { notification_id, text: noticeText(tx, desk, ringing, notification_id) } };
+  return openReservation(tx, desk, decision.root, decision.worthy);
 }
 
-/** Rings for the router's hand-off. `unknown` is answered by silence: the router stops waiting by itself. */
-export async function ringForHandOff(
-  desk: Desk,
+/** Rings for a reservation that is `preparing`, and writes what came of it. */
+async function ringReserved(
+  desk: RingDesk,
   ringing: Ringing,
   bell: Bell,
-  handOff: { attempt_id: string; delivery_id: string; notification_id: string },
+  notificationId: string,
+  onFault: OnFault,
 ): Promise<RingOutcome> {
-  const { notification_id, ...attempt } = handOff;
-  const text = desk.store.read((tx) => noticeText(tx, desk, ringing, notification_id));
-  return bell.ring({ notification_id, text, session_id: ringing.caller.session, attempt });
+  const tooLate: RingOutcome = { outcome: 'unknown', code: 'stale_generation' };
+  while (waitsForTurn(bell)) {
+    await pause(desk.clock, busyLookMs);
+    if (!desk.store.read((tx) => isPreparing(tx, desk, notificationId))) return tooLate;
+  }
+  const rang = desk.store.read((tx) => noticeFor(tx, desk, ringing, bell, notificationId));
+  const { outcome, late } = await ringOnce(desk.clock, bell, rang.item);
+  late?.then((known) => recordOutcome(desk, rang, known, onFault)).catch(onFault);
+  await recordOutcome(desk, rang, outcome, onFault);
+  return outcome;
 }
 
-function noticeText(tx: Tx, desk: Desk, ringing: Ringing, notification_id: string): string {
-  return renderNotice({ notification_id, ...tx.waiting.counts(sessionInbox(tx, desk, ringing).inbox) });
+/** A host that takes one prompt at a time is waited for; the reservation stays `preparing`. */
+const waitsForTurn = (bell: Bell): boolean =>
+  bell.describe().pendingMax === 1 && bell.state().state === 'busy';
+
+function isPreparing(tx: Tx, desk: RingDesk, notificationId: string): boolean {
+  const reservation = tx.notices.byId(notificationId);
+  return reservation?.state === 'preparing' && isCurrent(reservation, desk.clock.nowMs());
 }
 
-function sessionInbox(tx: Tx, desk: Desk, ringing: Ringing) {
+/** A hand-off of the router, as far as a ring needs it. */
+export interface RingHandOff {
+  attempt_id: string;
+  delivery_id: string;
+  content: 'notice' | 'full';
+}
+
+/**
+ * Rings for the router's hand-off. It may resolve after the router gave up. `unknown` is answered by silence: the router
+ * stops waiting by itself.
+ */
+export async function ringForHandOff(
+  desk: RingDesk,
+  ringing: Ringing,
+  bell: Bell,
+  handOff: RingHandOff,
+  onFault: OnFault,
+): Promise<RingOutcome> {
+  const plan = desk.store.read((tx) => planHandOff(tx, desk, ringing, bell, handOff));
+  if ('outcome' in plan) return plan;
+  const record = (known: RingOutcome) =>
+    atMost(desk.clock, recordOutcome(desk, plan, known, onFault).catch(onFault), writeWaitMs);
+  const { outcome, late } = await ringOnce(desk.clock, bell, plan.item);
+  await record(outcome);
+  if (late === undefined) return outcome;
+  const known = await late;
+  await record(known);
+  return known;
+}
+
+/** Nothing is rung under an attempt that is over; what this reservation rang for already is not rung again. */
+function planHandOff(
+  tx: Tx,
+  desk: RingDesk,
+  ringing: Ringing,
+  bell: Bell,
+  { attempt_id, delivery_id, content }: RingHandOff,
+): Rang | RingOutcome {
+  const notification_id = tx.notices.covering(delivery_id);
+  const attempt = tx.attempts.byId(attempt_id);
+  const stands =
+    attempt?.state === 'started' && isLive(tx.sessions.connection(attempt.connection_id), desk.clock.nowMs());
+  if (!stands || notification_id === undefined) return { outcome: 'unknown', code: 'stale_generation' };
+  const rang = noticeFor(tx, desk, ringing, bell, notification_id);
+  const item: RingItem = { ...rang.item, attempt_id };
+  if (content === 'full') {
+    const text = wholeText(tx, bell, delivery_id);
+    if (text !== undefined)
+      return { ...rang, delivery_id, item: { ...item, content, text, covered: keysOf(tx, [delivery_id]) } };
+  }
+  if (bell.describe().bell !== 'listener' && tx.notices.isRung(notification_id, delivery_id)) {
+    const state = tx.notices.handOffOf(delivery_id) ?? 'preparing';
+    if (state !== 'delivery_failed')
+      return { outcome: 'accepted', content: 'notice', receipt: { notification_id, state } };
+  }
+  return { ...rang, delivery_id, item };
+}
+
+/** A failed notice once more, on the current reservation or a new one. Refused while another ring is being made. */
+export async function ringAgain(
+  desk: RingDesk,
+  ringing: Ringing,
+  bell: Bell,
+  onFault: OnFault,
+): Promise<Result<RingOutcome | undefined>> {
+  const begun = await desk.store.write((tx) => beginAgain(tx, desk, ringing));
+  if (begun === undefined || isRefusal(begun)) return begun;
+  return ringReserved(desk, ringing, bell, begun, onFault);
+}
+
+/** Undefined where nothing waits that a notice could be about. */
+function beginAgain(tx: Tx, desk: RingDesk, ringing: Ringing): Result<string | undefined> {
+  const { root, waiting } = waitingFor(tx, desk, ringing);
+  const worthy = worthyOf(waiting);
+  if (worthy.length === 0) return undefined;
+  const nowMs = desk.clock.nowMs();
+  const current = currentReservation(tx, root, nowMs);
+  if (current === undefined) return openReservation(tx, desk, root, worthy);
+  const { notification_id } = current;
+  if (current.state === 'preparing')
+    return new Refusal('recipient_unavailable', 'a ring is being made just now', { reason: 'busy' });
+  tx.notices.cover(notification_id, worthy);
+  tx.notices.setState(notification_id, 'preparing');
+  tx.notices.setEnd(notification_id, nowMs, nowMs + firstStepMs);
+  return notification_id;
+}
+
+/** The notice of a reservation, for whatever this bell is. */
+function noticeFor(tx: Tx, desk: RingDesk, ringing: Ringing, bell: Bell, notification_id: string): Rang {
+  const { inbox, root } = sessionInbox(tx, desk, ringing);
+  const text = renderNotice({ notification_id, ...tx.waiting.counts(inbox) });
+  const covered = keysOf(tx, tx.notices.byId(notification_id)?.covered ?? []);
+  const item: RingItem = {
+    content: 'notice',
+    notification_id,
+    text,
+    covered,
+    session_id: ringing.caller.session,
+  };
+  return { root, bell: bell.describe().bell, notice: text, item };
+}
+
+/** The whole message, where the bell takes one and it fits. */
+function wholeText(tx: Tx, bell: Bell, deliveryId: string): string | undefined {
+  const { contents, fullBytesMax } = bell.describe();
+  const message = tx.messages.byDelivery(deliveryId)?.message;
+  if (message === undefined || !contents.includes('full')) return undefined;
+  const payload = JSON.parse(tx.messages.payload(message.message_id).json) as Json;
+  const text = renderWhole(envelopeOf(message, payload));
+  return utf8Bytes(text) <= fullBytesMax ? text : undefined;
+}
+
+function keysOf(tx: Tx, deliveryIds: readonly string[]): ReceiptKey[] {
+  return deliveryIds.flatMap((id) => {
+    const message = tx.messages.byDelivery(id)?.message;
+    return message === undefined ? [] : [{ sender: 'local', msg_id: message.message_id }];
+  });
+}
+
+function sessionInbox(tx: Tx, desk: RingDesk, ringing: Ringing) {
   const ids = tx.identity.chain(ringing.caller.session);
   const inbox = inboxOf(tx, ringing.caller, { project: ringing.project }, desk.clock.nowMs());
   if (isRefusal(inbox)) throw new Error(`a registered session has an inbox: ${inbox.message}`);

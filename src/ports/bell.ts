@@ -1,33 +1,76 @@
-// A bell is one adapter for one host: the only code that talks to that host in order to ring.
+// A bell is one adapter for one host: the only code that talks to that host in order to ring. It holds no durable state,
+// writes no receipt, and never rings again by itself.
 
+import type { ReceiptKey } from '../protocol/delivery.ts';
+import type { ErrorCode } from '../protocol/errors.ts';
 import type { Json } from '../protocol/json.ts';
 import type { AdapterKind, Bell as BellName, HostKind } from '../protocol/session.ts';
 
+/** What an adapter can do. What it cannot have it says here, and the conformance suite holds it to that. */
 export interface BellDescription {
   bell: BellName;
   adapterKind: AdapterKind;
   hostKind: HostKind;
+  contents: readonly ('notice' | 'full')[];
+  noticeBytesMax: number;
+  /** Of the text of a whole message; 0 where `contents` has no `full`. */
+  fullBytesMax: number;
+  /** Hand-offs that may be unanswered at once. One means that a busy host is waited for. */
+  pendingMax: number;
+  /** After which a ring's outcome is unknown. */
+  ringTimeoutMs: number;
+  /** Tries within one ring, and the time between them. */
+  attemptsMax: number;
+  retryGapMs: number;
 }
 
+/** `busy`: a turn runs; `unarmed`: a ring now would not be noticed; `refused`: it is certain that it cannot ring. */
+export type BellState =
+  | { state: 'ready' | 'busy' | 'unarmed' | 'gone' }
+  | { state: 'refused'; reason: string };
+
 export interface RingItem {
+  content: 'notice' | 'full';
   notification_id: string;
-  /** Rendered by the one renderer of notices. */
+  /** Rendered by the one renderer of its kind; within the adapter's limit. */
   text: string;
+  /** What it rings for. */
+  covered: readonly ReceiptKey[];
   /** The session that is rung. */
   session_id: string;
   /** Of the router's hand-off; absent where the session's own notifier rings. */
-  attempt?: { attempt_id: string; delivery_id: string };
+  attempt_id?: string;
 }
 
 export type RingOutcome =
   /** On the evidence that the adapter kind stands for, and no more. */
   | { outcome: 'accepted'; content: 'notice' | 'full'; receipt: Json }
-  | { outcome: 'rejected'; code: 'adapter_rejected' | 'adapter_error' }
-  /** The host may or may not have taken it, or the ring came too late to count. */
-  | { outcome: 'unknown' };
+  /** `permanent`: repeating cannot help. */
+  | { outcome: 'rejected'; code: ErrorCode; permanent: boolean }
+  /** The host may or may not have taken it. `stale_generation`: nothing was rung, since the ring came too late to count. */
+  | { outcome: 'unknown'; code: ErrorCode };
+
+/** What became of an item in the host's own queue that the host was asked to begin. */
+export type ReleaseOutcome =
+  | 'started'
+  | 'taken'
+  | 'busy'
+  | 'foreign_input'
+  | 'no_answer'
+  | 'refused'
+  | 'no_daemon';
 
 export interface Bell {
   describe(): BellDescription;
-  /** A throw means a defect or a fault of the store, never an outcome. */
-  ring(item: RingItem): Promise<RingOutcome>;
+  /** Cheap: rings nothing and changes nothing. */
+  state(): BellState;
+  /**
+   * A throw means a defect or a fault of the store, never an outcome. After `abort` the caller waits no more; what is known
+   * later is answered all the same.
+   */
+  ring(item: RingItem, abort: AbortSignal): Promise<RingOutcome>;
+  /** Asks the host to begin with what lies in its queue; absent where it has none. */
+  release?(submission: Json): Promise<ReleaseOutcome>;
+  /** Rings no more and lets go of the host. */
+  close(reason: string): void;
 }

@@ -1,5 +1,10 @@
 /** A lock that the operating system frees when its holder dies, by whatever death. */
 export interface Lock {
+  /**
+   * Whether others still meet it: false once the file was removed or replaced, which nobody may do while it is held. What
+   * is not held any more is let go and taken anew.
+   */
+  held(): boolean;
   release(): void;
 }
 

@@ -368,6 +368,8 @@ export interface ListenerRow {
   text: string;
   /** Whether anything its notice covers still waits. */
   waiting: boolean;
+  /** Of an earlier format: no notice, but a whole message in the text. */
+  whole: boolean;
 }
 
 export interface Notices {
@@ -379,12 +381,14 @@ export interface Notices {
   setState(notificationId: string, state: HandOffState): void;
   /** The hand-off of this delivery failed: so did its newest reservation, unless that was rung for. */
   fail(deliveryId: string): void;
-  /** All that the reservation covers has been rung for. */
-  markRung(notificationId: string): void;
+  /** All that the reservation covers has been rung for, or the one delivery. */
+  markRung(notificationId: string, deliveryId?: string): void;
   /** Whether a committed ring of this reservation was for the delivery. */
   isRung(notificationId: string, deliveryId: string): boolean;
   /** State of the newest reservation that covers the delivery; `preparing` until it was rung for. */
   handOffOf(deliveryId: string): HandOffState | undefined;
+  /** The newest reservation that covers the delivery. */
+  covering(deliveryId: string): string | undefined;
 }
 
 /** Rows that the listener of a session prints, and how far it has. */
@@ -394,6 +398,8 @@ export interface Listener {
   rows(ids: readonly string[], position: number, count: number): ListenerRow[];
   cursor(sessionRoot: string): number;
   setCursor(sessionRoot: string, position: number): void;
+  /** Removes rows of `ids` up to `position` that are older than `before` and whose records are all consumed. */
+  prune(ids: readonly string[], position: number, before: string): void;
 }
 
 export interface LauncherRow {

@@ -19,12 +19,16 @@ export function listener(database: Database, now: () => string): Listener {
         .all(
           `SELECT l.seq, l.notification_id, l.text, EXISTS (
              SELECT 1 FROM reservation_cover v JOIN delivery d ON d.delivery_id = v.delivery_id
-             WHERE v.notification_id = l.notification_id AND ${isOpen}) AS waiting
+             WHERE v.notification_id = l.notification_id AND ${isOpen}) AS waiting,
+             NOT EXISTS (SELECT 1 FROM reservation n WHERE n.notification_id = l.notification_id) AS whole
            FROM listener_row l WHERE l.session_id IN (SELECT value FROM json_each(:ids)) AND l.seq > :position
            ORDER BY l.seq LIMIT :count`,
           { ids: JSON.stringify(ids), position, count, now: now() },
         )
-        .map(({ waiting, ...row }) => ({ ...row, waiting: waiting === 1 }) as unknown as ListenerRow),
+        .map(
+          ({ waiting, whole, ...row }) =>
+            ({ ...row, waiting: waiting === 1, whole: whole === 1 }) as unknown as ListenerRow,
+        ),
     cursor: (root) =>
       (database.get('SELECT position FROM listener_cursor WHERE session_root = ?', root)?.position ??
         0) as number,
@@ -34,6 +38,15 @@ export function listener(database: Database, now: () => string): Listener {
          ON CONFLICT (session_root) DO UPDATE SET position = max(position, excluded.position)`,
         root,
         position,
+      );
+    },
+    prune: (ids, position, before) => {
+      database.run(
+        `DELETE FROM listener_row AS l WHERE l.session_id IN (SELECT value FROM json_each(:ids))
+           AND l.seq <= :position AND l.created_at < :before AND NOT EXISTS (
+             SELECT 1 FROM reservation_cover v JOIN delivery d ON d.delivery_id = v.delivery_id
+             WHERE v.notification_id = l.notification_id AND ${isOpen})`,
+        { ids: JSON.stringify(ids), position, before, now: now() },
       );
     },
   };

@@ -2,6 +2,7 @@
 // is never opened otherwise, nor unlinked: closing any other descriptor of it in this process would drop the lock,
 // and a taker that found it gone and one that still holds it would both hold.
 
+import { lstatSync, mkdirSync } from 'node:fs';
 import path from 'node:path';
 import BetterSqlite3 from 'better-sqlite3';
 import { sha256Hex } from '../crypto/hash.ts';
@@ -11,7 +12,13 @@ import { createPrivateFile } from './private-file.ts';
 
 /** Locks as files in `directory`. */
 export function locksIn(directory: string): Locks {
-  return { tryTake: (name) => tryTake(path.join(directory, `${fileName(name)}.lock`)) };
+  return {
+    tryTake: (name) => {
+      // Somebody may have removed it under a process that goes on.
+      mkdirSync(directory, { recursive: true, mode: 0o700 });
+      return tryTake(path.join(directory, `${fileName(name)}.lock`));
+    },
+  };
 }
 
 /** Any text as one file name without path meaning; a long one by its hash. */
@@ -31,5 +38,12 @@ export function tryTake(file: string): Lock | undefined {
     if (isBusy(error)) return undefined;
     throw storeFault(error, file);
   }
-  return { release: () => driver.close() };
+  const taken = inode(file);
+  return { held: () => taken !== undefined && inode(file) === taken, release: () => driver.close() };
+}
+
+/** Looked at by path, never opened. */
+function inode(file: string): string | undefined {
+  const found = lstatSync(file, { bigint: true, throwIfNoEntry: false });
+  return found && `${found.dev}:${found.ino}`;
 }

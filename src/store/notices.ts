@@ -60,6 +60,12 @@ export function notices(database: Database, now: () => string): Notices {
       if (row === undefined) return undefined;
       return row.rung === 1 || row.state === 'delivery_failed' ? (row.state as HandOffState) : 'preparing';
     },
+    covering: (deliveryId) =>
+      database.get(
+        `SELECT n.notification_id FROM reservation_cover v JOIN reservation n ON n.notification_id = v.notification_id
+         WHERE v.delivery_id = ? ORDER BY n.seq DESC LIMIT 1`,
+        deliveryId,
+      )?.notification_id as string | undefined,
   };
 }
 
@@ -74,8 +80,11 @@ function ringing(database: Database): Pick<Notices, 'fail' | 'markRung' | 'isRun
         deliveryId,
       );
     },
-    markRung: (notificationId) => {
-      database.run('UPDATE reservation_cover SET rung = 1 WHERE notification_id = ?', notificationId);
+    markRung: (notificationId, deliveryId) => {
+      database.run(
+        'UPDATE reservation_cover SET rung = 1 WHERE notification_id = :id AND delivery_id = coalesce(:one, delivery_id)',
+        { id: notificationId, one: deliveryId ?? null },
+      );
     },
     isRung: (notificationId, deliveryId) =>
       database.get(

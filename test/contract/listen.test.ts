@@ -1,6 +1,7 @@
 // The listener's side: batches of rows, and a cursor that covers exactly what was printed.
 
 import { beforeEach, describe, expect, it } from 'vitest';
+import { listenerBell } from '../../src/hosts/claude-code/bell.ts';
 import { acknowledge } from '../../src/mailbox/acknowledge.ts';
 import { type Batch, commitBatch, nextBatch } from '../../src/mailbox/listen.ts';
 import { openReservation } from '../../src/mailbox/reserve.ts';
@@ -130,6 +131,8 @@ describe('the listener', () => {
       host: undefined,
       hostAlive: () => true,
       unattended: false,
+      bell: listenerBell(desk),
+      ringing: async () => undefined,
       renewAfterMs: 3_000_000,
       print: (text) => printed.push(text),
       ended: new AbortController().signal,

@@ -4,11 +4,10 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { listenerBell } from '../../src/hosts/claude-code/bell.ts';
 import { reconcile } from '../../src/mailbox/ring.ts';
 import type { Bell } from '../../src/ports/bell.ts';
-import type { Json } from '../../src/protocol/json.ts';
 import type { HandOff } from '../../src/sessions/switchboard.ts';
 import { attach, post, posted, type Scene } from './desk.ts';
 import { failingStore } from './failing.ts';
-import { openRung, type Rung, ringing } from './rung.ts';
+import { fault, openRung, type Rung, ringing } from './rung.ts';
 
 let desk: Scene;
 let bell: Bell;
@@ -25,10 +24,14 @@ const toSession = { target_kind: 'session', recipient: 's1' };
 describe('the listener bell', () => {
   const item = (handOff: HandOff) => ({
     notification_id: (handOff.envelope as { notification_id: string }).notification_id,
+    content: 'notice' as const,
     text: 'text',
+    covered: [],
     session_id: 's1',
-    attempt: { attempt_id: handOff.attempt_id, delivery_id: handOff.delivery_id },
+    attempt_id: handOff.attempt_id,
   });
+  const { signal } = new AbortController();
+  const tooLate = { outcome: 'unknown', code: 'stale_generation' } as const;
 
   it('[INB-051, MSG-034] accepts by a committed row; for an attempt that is over it writes nothing and gives no answer', async () => {
     await attach(desk, 's1');
@@ -48,7 +51,7 @@ describe('the listener bell', () => {
     await attach(desk, 's1');
     const failed = await post(desk, toSession);
     expect(failed).toMatchObject({ details: { reason: 'host_outcome_timeout' } });
-    expect(await bell.ring(item(stalled as HandOff))).toEqual({ outcome: 'unknown' });
+    expect(await bell.ring(item(stalled as HandOff), signal)).toEqual(tooLate);
     expect(rungAt()).toEqual([0]);
     startNotifier();
     await desk.clock.advance(30_000);
@@ -65,11 +68,11 @@ describe('the listener bell', () => {
     desk.host = async (handOff) => {
       if (how === 'replaced') await attach(desk, 's1');
       else await desk.clock.advance(60_000);
-      outcome = await bell.ring(item(handOff));
+      outcome = await bell.ring(item(handOff), signal);
       return { outcome: 'timeout' };
     };
     await post(desk, toSession);
-    expect(outcome).toEqual({ outcome: 'unknown' });
+    expect(outcome).toEqual(tooLate);
     expect(desk.counts().listener_row).toBe(0);
   });
 
@@ -80,10 +83,10 @@ describe('the listener bell', () => {
       ...bell,
       ring: async (item) => {
         ring = item;
-        return { outcome: 'unknown' };
+        return tooLate;
       },
     };
-    await reconcile(desk, ringing, late);
+    await reconcile(desk, ringing, late, fault);
     const { database, store } = failingStore(desk);
     const failing = listenerBell({ ...desk, store });
     const written = () => ({
@@ -93,14 +96,14 @@ describe('the listener bell', () => {
     });
     for (const nth of [1, 2, 3]) {
       database.left = nth;
-      await expect(failing.ring(ring as typeof ring & object)).rejects.toMatchObject({
+      await expect(failing.ring(ring as typeof ring & object, signal)).rejects.toMatchObject({
         code: 'store_unwritable',
       });
       expect(database.left).toBe(0);
       expect(written()).toEqual({ rows: 0, state: 'preparing', rung: [0] });
     }
     database.left = 4;
-    expect(await failing.ring(ring as typeof ring & object)).toMatchObject({ outcome: 'accepted' });
+    expect(await failing.ring(ring as typeof ring & object, signal)).toMatchObject({ outcome: 'accepted' });
     expect(database.left).toBe(1);
     expect(written()).toEqual({ rows: 1, state: 'inbox_queued', rung: [1] });
   });
@@ -112,23 +115,19 @@ describe('the listener bell', () => {
       ...bell,
       ring: async (ring) => {
         late.ring = ring;
-        return { outcome: 'unknown' };
+        return tooLate;
       },
     };
-    await reconcile(desk, ringing, slow);
+    await reconcile(desk, ringing, slow, fault);
     const ring = late.ring as Parameters<Bell['ring']>[0];
     await desk.clock.advance(30_000);
-    expect(await bell.ring(ring)).toEqual({ outcome: 'unknown' });
+    expect(await bell.ring(ring, signal)).toEqual(tooLate);
     expect(desk.counts().listener_row).toBe(0);
-    await reconcile(desk, ringing, slow);
-    expect(await bell.ring(late.ring as typeof ring)).toMatchObject({ outcome: 'accepted' });
-    expect(await bell.ring(late.ring as typeof ring)).toEqual({ outcome: 'unknown' });
-    expect(await bell.ring(ring)).toEqual({ outcome: 'unknown' });
+    await reconcile(desk, ringing, slow, fault);
+    expect(await bell.ring(late.ring as typeof ring, signal)).toMatchObject({ outcome: 'accepted' });
+    expect(await bell.ring(late.ring as typeof ring, signal)).toEqual(tooLate);
+    expect(await bell.ring(ring, signal)).toEqual(tooLate);
     expect(desk.counts().listener_row).toBe(1);
-    expect(bell.describe()).toEqual({
-      bell: 'listener',
-      adapterKind: 'claude-listener',
-      hostKind: 'claude',
-    } satisfies Json);
+    expect(bell.describe()).toMatchObject({ bell: 'listener', contents: ['notice'], attemptsMax: 1 });
   });
 });

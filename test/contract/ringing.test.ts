@@ -10,7 +10,7 @@ import { dispatch } from '../../src/sessions/dispatch.ts';
 import { locksIn } from '../../src/store/lock.ts';
 import { settle } from './clock.ts';
 import { attach, letter, ok, post, posted, type Scene, sessionCaller } from './desk.ts';
-import { openRung, type Rung, ringing, startMs } from './rung.ts';
+import { fault, openRung, type Rung, ringing, startMs } from './rung.ts';
 
 let desk: Scene;
 let bell: Bell;
@@ -181,7 +181,7 @@ describe('a reservation', () => {
     desk.onNotify = () => ({ delivered: false, reason: 'dispatched' });
     await posted(desk);
     await desk.clock.advance(500);
-    await expect(reconcile(desk, ringing, dead)).rejects.toThrow('killed here');
+    await expect(reconcile(desk, ringing, dead, fault)).rejects.toThrow('killed here');
     startNotifier();
     await desk.clock.advance(29_999);
     expect(rungAt()).toEqual([]);
@@ -202,9 +202,12 @@ describe('a reservation', () => {
   });
 
   it('whose bell refused is told as failed, and rings again when it ends', async () => {
-    const refusing: Bell = { ...bell, ring: async () => ({ outcome: 'rejected', code: 'adapter_error' }) };
+    const refusing: Bell = {
+      ...bell,
+      ring: async () => ({ outcome: 'rejected', code: 'adapter_error', permanent: true }),
+    };
     const { message_id } = await posted(desk);
-    await reconcile(desk, ringing, refusing);
+    await reconcile(desk, ringing, refusing, fault);
     expect(reservations()).toMatchObject([{ state: 'delivery_failed', step: 0 }]);
     expect(stateOf(message_id)).toBe('delivery_failed');
     startNotifier();

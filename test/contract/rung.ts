@@ -10,6 +10,11 @@ import { locksIn } from '../../src/store/lock.ts';
 import { noonMs } from './clock.ts';
 import { atEnd, ok, openScene, type Scene, sessionCaller } from './desk.ts';
 
+/** What must not happen in a scene. */
+export const fault = (error: unknown): never => {
+  throw error;
+};
+
 export const startMs = noonMs;
 export const ringing = { caller: sessionCaller('s1'), project: 'shop' };
 
@@ -29,9 +34,8 @@ export async function openRung(): Promise<Rung> {
   const desk = await openScene();
   const bell = listenerBell(desk);
   desk.onNotify = ({ project, delivery_id }) => dispatch(desk.board, project, delivery_id);
-  desk.host = async ({ attempt_id, delivery_id, envelope }) => {
-    const { notification_id } = envelope as { notification_id: string };
-    const outcome = await ringForHandOff(desk, ringing, bell, { attempt_id, delivery_id, notification_id });
+  desk.host = async (handOff) => {
+    const outcome = await ringForHandOff(desk, ringing, bell, handOff, fault);
     return outcome.outcome === 'accepted' ? outcome : { outcome: 'timeout' };
   };
   return {

@@ -2,45 +2,81 @@
 // The committed row is the evidence; it proves that the next armed listener will print this notice or a newer one, and
 // nothing else.
 
-import type { Bell, RingItem, RingOutcome } from '../../ports/bell.ts';
+import type { Bell, BellState, RingItem, RingOutcome } from '../../ports/bell.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { Store, Tx } from '../../ports/store.ts';
 import type { Wake } from '../../ports/wake.ts';
+import { limits } from '../../protocol/limits.ts';
 import { isCurrent } from '../../protocol/notices.ts';
 import { isLive } from '../../protocol/session.ts';
 
-export function listenerBell(ports: { store: Store; clock: Clock; wake: Wake }): Bell {
+/** Printed rows are kept as long, and until what they announced is consumed. */
+const rowsKeptMs = 86_400_000;
+
+/** @param armed whether a listener would notice a row now; without it the bell does not know */
+export function listenerBell(
+  ports: { store: Store; clock: Clock; wake: Wake },
+  armed: () => boolean = () => true,
+): Bell {
+  let closed = false;
   return {
-    describe: () => ({ bell: 'listener', adapterKind: 'claude-listener', hostKind: 'claude' }),
+    describe: () => ({
+      bell: 'listener',
+      adapterKind: 'claude-listener',
+      hostKind: 'claude',
+      contents: ['notice'],
+      noticeBytesMax: limits.listenerBatchBytesMax,
+      fullBytesMax: 0,
+      pendingMax: limits.handOffsPendingMax,
+      ringTimeoutMs: 30_000,
+      attemptsMax: 1,
+      retryGapMs: 0,
+    }),
+    state: (): BellState => {
+      if (closed) return { state: 'gone' };
+      return { state: armed() ? 'ready' : 'unarmed' };
+    },
     ring: async (item) => {
+      if (closed) return { outcome: 'unknown', code: 'stale_generation' };
       const outcome = await ports.store.write((tx) => append(tx, item, ports.clock.nowMs()));
       if (outcome.outcome === 'accepted') ports.wake.touch();
       return outcome;
+    },
+    close: () => {
+      closed = true;
     },
   };
 }
 
 /** Row and state in one transaction, which looks again whether this ring still counts. */
 function append(tx: Tx, item: RingItem, nowMs: number): RingOutcome {
-  const { notification_id } = item;
-  if (!stillCounts(tx, item, nowMs)) return { outcome: 'unknown' };
-  const served = item.attempt !== undefined && tx.notices.isRung(notification_id, item.attempt.delivery_id);
+  const { notification_id, session_id } = item;
+  const delivery_id = tx.attempts.byId(item.attempt_id ?? '')?.delivery_id;
+  if (!stillCounts(tx, item, nowMs)) return { outcome: 'unknown', code: 'stale_generation' };
+  const served = delivery_id !== undefined && tx.notices.isRung(notification_id, delivery_id);
   if (!served) {
     const created_at = new Date(nowMs).toISOString();
-    tx.listener.append({ session_id: item.session_id, notification_id, text: item.text, created_at });
+    tx.listener.append({ session_id, notification_id, text: item.text, created_at });
     tx.notices.setState(notification_id, 'inbox_queued');
     tx.notices.markRung(notification_id);
+    prune(tx, session_id, nowMs);
   }
   return { outcome: 'accepted', content: 'notice', receipt: { notification_id, state: 'inbox_queued' } };
 }
 
+function prune(tx: Tx, sessionId: string, nowMs: number): void {
+  const ids = tx.identity.chain(sessionId);
+  const printed = tx.listener.cursor(ids[0] as string);
+  if (printed > 0) tx.listener.prune(ids, printed, new Date(nowMs - rowsKeptMs).toISOString());
+}
+
 /** A hand-off counts while its attempt is unfinished on a live connection; a notifier's ring while it is current. */
 function stillCounts(tx: Tx, item: RingItem, nowMs: number): boolean {
-  if (item.attempt === undefined) {
+  if (item.attempt_id === undefined) {
     const reservation = tx.notices.byId(item.notification_id);
     return reservation?.state === 'preparing' && isCurrent(reservation, nowMs);
   }
-  const attempt = tx.attempts.byId(item.attempt.attempt_id);
+  const attempt = tx.attempts.byId(item.attempt_id);
   if (attempt?.state !== 'started') return false;
   return isLive(tx.sessions.connection(attempt.connection_id), nowMs);
 }

@@ -4,21 +4,18 @@
 
 import type { Desk } from '../../mailbox/desk.ts';
 import { commitBatch, nextBatch } from '../../mailbox/listen.ts';
-import { notifierLockName } from '../../mailbox/notifier.ts';
-import type { Locks } from '../../ports/lock.ts';
-import { limits } from '../../protocol/limits.ts';
+import type { Lock, Locks } from '../../ports/lock.ts';
 import { renewalText } from '../../protocol/notices.ts';
+import { type StandIn, type StandInOptions, standIn } from './stand-in.ts';
 import { whileBusy } from './while-busy.ts';
 
-export interface WaitOptions {
-  desk: Pick<Desk, 'store' | 'clock' | 'wake'>;
+export interface WaitOptions extends StandInOptions {
+  desk: Pick<Desk, 'store' | 'clock' | 'wake' | 'random'>;
   locks: Locks;
   session: string;
   /** Names the host process, if it is known; one listener a host. */
   host: string | undefined;
   hostAlive(): boolean;
-  /** Without a person at it: such a host stays until its hooks end, so the listener leaves with the MCP server. */
-  unattended: boolean;
   renewAfterMs: number;
   /** Writes and flushes; throws where the reader is gone. */
   print(text: string): void;
@@ -28,25 +25,38 @@ export interface WaitOptions {
 /** Another host's listener of this session may be about to notice that its host has died. */
 const sessionLockWaitMs = 800;
 const sessionLockRetryMs = 50;
-/** A server that was just replaced is not taken for gone. */
-const serverGoneMs = 1_000;
 
 /** @returns the exit status */
 export async function waitForMail(options: WaitOptions): Promise<0 | 2> {
-  const { desk, locks } = options;
-  const root = desk.store.read((tx) => tx.identity.chain(options.session))[0] as string;
-  const hostLock = options.host === undefined ? undefined : locks.tryTake(`listener-host-${options.host}`);
-  if (options.host !== undefined && hostLock === undefined) return 0;
+  const renewAtMs = options.desk.clock.elapsedMs() + options.renewAfterMs;
   const events = eventsOf(options);
-  let sessionLock: { release(): void } | undefined;
+  const server = standIn(options);
   try {
-    sessionLock = await takeSessionLock(options, `listener-${root}`, events);
-    return sessionLock === undefined ? 0 : await listen(options, events);
+    for (;;) {
+      const locks = await takeLocks(options, events);
+      if (locks === undefined) return 0;
+      try {
+        const status = await listen(options, { events, server, locks, renewAtMs });
+        if (status !== undefined) return status;
+      } finally {
+        for (const lock of locks) lock.release();
+      }
+    }
   } finally {
     events.close();
-    sessionLock?.release();
-    hostLock?.release();
   }
+}
+
+/** The host's lock, then the session's. Undefined where another listener is there. */
+async function takeLocks(options: WaitOptions, events: Events): Promise<Lock[] | undefined> {
+  const { desk, locks, host, session } = options;
+  const root = desk.store.read((tx) => tx.identity.chain(session))[0] as string;
+  const hostLock = host === undefined ? undefined : locks.tryTake(`listener-host-${host}`);
+  if (host !== undefined && hostLock === undefined) return undefined;
+  const sessionLock = await takeSessionLock(options, `listener-${root}`, events);
+  if (sessionLock !== undefined) return hostLock === undefined ? [sessionLock] : [hostLock, sessionLock];
+  hostLock?.release();
+  return undefined;
 }
 
 /** The touch makes an older listener look whether its host still lives. */
@@ -61,43 +71,34 @@ async function takeSessionLock({ desk, locks, ended }: WaitOptions, name: string
   return undefined;
 }
 
-async function listen(options: WaitOptions, events: Events): Promise<0 | 2> {
-  const { desk } = options;
-  const renewAtMs = desk.clock.elapsedMs() + options.renewAfterMs;
-  const server = serverWatch(options);
-  while (!options.ended.aborted && options.hostAlive() && !server.gone()) {
-    const batch = await whileBusy(options.ended, async () => nextBatch(desk, options.session));
+interface Listening {
+  events: Events;
+  server: StandIn;
+  locks: readonly Lock[];
+  renewAtMs: number;
+}
+
+/** @returns undefined where somebody removed the lock files: another listener may have come in meanwhile */
+async function listen(options: WaitOptions, on: Listening): Promise<0 | 2 | undefined> {
+  const { desk, ended } = options;
+  while (!ended.aborted && options.hostAlive()) {
+    if (!on.locks.every((lock) => lock.held())) return undefined;
+    if (await on.server.look()) return 0;
+    const batch = await whileBusy(ended, async () => nextBatch(desk, options.session));
     if (batch === undefined) {
-      const leftMs = renewAtMs - desk.clock.elapsedMs();
+      const leftMs = on.renewAtMs - desk.clock.elapsedMs();
       if (leftMs <= 0) {
         options.print(`${renewalText}\n`);
         return 2;
       }
-      await events.next(Math.min(leftMs, server.lookAgainMs()));
+      await on.events.next(Math.min(leftMs, on.server.againMs()));
     } else {
       if (batch.text !== undefined) options.print(`${batch.text}\n`);
-      const committed = await whileBusy(options.ended, () => commitBatch(desk, batch).then(() => true));
+      const committed = await whileBusy(ended, () => commitBatch(desk, batch).then(() => true));
       if (committed && batch.text !== undefined) return 2;
     }
   }
   return 0;
-}
-
-/** Watches the session's MCP server by the notifier lock that it holds for life. */
-function serverWatch({ desk, locks, session, unattended }: WaitOptions) {
-  const name = notifierLockName(desk, session);
-  let seen = false;
-  let freeSinceMs: number | undefined;
-  const gone = (): boolean => {
-    if (!unattended) return false;
-    const free = locks.tryTake(name);
-    free?.release();
-    const nowMs = desk.clock.elapsedMs();
-    seen ||= free === undefined;
-    freeSinceMs = free === undefined ? undefined : (freeSinceMs ?? nowMs);
-    return seen && freeSinceMs !== undefined && nowMs - freeSinceMs >= serverGoneMs;
-  };
-  return { gone, lookAgainMs: () => (seen && freeSinceMs !== undefined ? serverGoneMs : limits.wakeTickMs) };
 }
 
 interface Events {

@@ -1,0 +1,115 @@
+// What a ring came to, written under its notice id: a result for an older notice changes nothing. The host is never rung
+// again because a result could not be written.
+
+import type { RingItem, RingOutcome } from '../ports/bell.ts';
+import type { Tx } from '../ports/store.ts';
+import { Fault } from '../protocol/errors.ts';
+import { limits } from '../protocol/limits.ts';
+import type { Bell as BellName } from '../protocol/session.ts';
+import type { HandOffState } from '../protocol/states.ts';
+import { type Desk, newId, timestamp } from './desk.ts';
+import { pause } from './ring-once.ts';
+
+type Ports = Pick<Desk, 'store' | 'clock' | 'random'>;
+
+/** A ring that was made. */
+export interface Rang {
+  root: string;
+  bell: BellName;
+  item: RingItem;
+  /** The text of the notice, also where a whole message was pushed. */
+  notice: string;
+  /** Of the router's hand-off. */
+  delivery_id?: string;
+}
+
+/** What an accepted ring proves, by bell. */
+const acceptedState: Readonly<Record<Exclude<BellName, 'none'>, HandOffState>> = {
+  listener: 'inbox_queued',
+  channel: 'notification_sent',
+  'codex-queue': 'host_queued',
+  acp: 'host_queued',
+};
+
+const writeAgainMs = 1_000;
+/** As long as the longest reservation: then the schedule has rung anew. */
+const writesMax = 300;
+
+/** @param onFault told of a failure that could not be saved, and of each write that must be tried again */
+export async function recordOutcome(
+  ports: Ports,
+  rang: Rang,
+  outcome: RingOutcome,
+  onFault: (error: unknown) => void,
+): Promise<void> {
+  if (outcome.outcome === 'unknown' && outcome.code === 'stale_generation') return;
+  if (outcome.outcome === 'accepted') {
+    const written = rang.bell === 'listener' && !ports.store.read((tx) => hasSlot(tx, rang.root));
+    if (!written) await untilWritten(ports, (tx) => accept(tx, rang, outcome.content), onFault);
+    return;
+  }
+  const counts = await untilWritten(ports, (tx) => fail(tx, rang), onFault);
+  if (counts) await saveFailure(ports, rang, outcome.code).catch(onFault);
+}
+
+function accept(tx: Tx, { root, bell, item, delivery_id }: Rang, content: 'notice' | 'full'): void {
+  if (!isNewest(tx, root, item)) return;
+  if (bell !== 'listener' && bell !== 'none') {
+    tx.notices.setState(item.notification_id, acceptedState[bell]);
+    tx.notices.markRung(item.notification_id, content === 'full' ? delivery_id : undefined);
+  }
+  tx.failures.clearSlot(root);
+}
+
+/** Only what was rung for by nothing else has failed. */
+function fail(tx: Tx, { root, item, delivery_id }: Rang): boolean {
+  if (!isNewest(tx, root, item)) return false;
+  if (delivery_id !== undefined) tx.notices.fail(delivery_id);
+  else if (tx.notices.byId(item.notification_id)?.state === 'preparing')
+    tx.notices.setState(item.notification_id, 'delivery_failed');
+  return true;
+}
+
+const isNewest = (tx: Tx, root: string, item: RingItem): boolean =>
+  tx.notices.newest(root)?.notification_id === item.notification_id;
+
+const hasSlot = (tx: Tx, root: string): boolean =>
+  tx.failures.list(root).some((failure) => failure.kind === 'notice');
+
+/** In a transaction of its own: a table of failures that is full or broken holds nothing up. */
+async function saveFailure(ports: Ports, { root, item, notice }: Rang, code: string): Promise<void> {
+  const row = {
+    id: newId(ports, 'fdl'),
+    session_root: root,
+    kind: 'notice',
+    notification_id: item.notification_id,
+    message_id: null,
+    sender: 'postbell',
+    reason: code,
+    text: notice,
+    recorded_at: timestamp(ports),
+  } as const;
+  await ports.store.write((tx) => {
+    if (!hasSlot(tx, root) && tx.failures.count(root) >= limits.failuresMax)
+      throw new Fault('storage_quota_exceeded', `${limits.failuresMax} failed deliveries are kept already`);
+    tx.failures.save(row);
+  });
+}
+
+async function untilWritten<T>(
+  ports: Ports,
+  work: (tx: Tx) => T,
+  onFault: (error: unknown) => void,
+): Promise<T> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await ports.store.write(work);
+    } catch (error) {
+      const passing =
+        error instanceof Fault && ['store_busy', 'store_full', 'store_unwritable'].includes(error.code);
+      if (!passing || tries >= writesMax) throw error;
+      onFault(error);
+    }
+    await pause(ports.clock, writeAgainMs);
+  }
+}
