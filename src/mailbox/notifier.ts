@@ -7,7 +7,7 @@ import type { Desk } from './desk.ts';
 import { type Ringing, reconcile } from './ring.ts';
 
 /** How often a process asks for a lock that another holds: its holder's death is noticed within a second. */
-const lockRetryMs = 900;
+const lockRetryMs = 800;
 /** While mail waits for its next ring: a clock that was set back is noticed within a second. */
 const dueLookMs = 900;
 /** A look without cause, in case a touch and the router that repeats it were both lost. */
@@ -42,7 +42,10 @@ export function runNotifier(
   };
 
   const round = async (): Promise<void> => {
-    if (lock?.held() === false) lock = void lock.release();
+    if (lock?.held() === false) {
+      lock.release();
+      lock = undefined;
+    }
     lock ??= locks.tryTake(notifierLockName(desk, ringing.caller.session));
     if (lock === undefined) return wakeAfter(lockRetryMs);
     const untilMs = await reconcile(desk, ringing, bell, onFault);

@@ -134,11 +134,14 @@ export async function ringForHandOff(
   handOff: RingHandOff,
   onFault: OnFault,
 ): Promise<RingOutcome> {
-  const plan = desk.store.read((tx) => planHandOff(tx, desk, ringing, bell, handOff));
+  const look = () => desk.store.read((tx) => planHandOff(tx, desk, ringing, bell, handOff));
+  let plan = look();
+  for (; !('outcome' in plan) && waitsForTurn(bell); plan = look()) await pause(desk.clock, busyLookMs);
   if ('outcome' in plan) return plan;
+  const rang = plan;
   const record = (known: RingOutcome) =>
-    atMost(desk.clock, recordOutcome(desk, plan, known, onFault).catch(onFault), writeWaitMs);
-  const { outcome, late } = await ringOnce(desk.clock, bell, plan.item);
+    atMost(desk.clock, recordOutcome(desk, rang, known, onFault).catch(onFault), writeWaitMs);
+  const { outcome, late } = await ringOnce(desk.clock, bell, rang.item);
   await record(outcome);
   if (late === undefined) return outcome;
   const known = await late;

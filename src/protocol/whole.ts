@@ -10,21 +10,24 @@ const closeTag = '</postbell-message>';
 /** Openings and closings of our own fence and of a host's wrapper, in any letter case. */
 const wrapper = /<(?=\s*\/?\s*(?:postbell|channel))/giu;
 
+const unwrapped = (text: string): string => text.replace(wrapper, '&lt;');
+const label = (text: string): string => unwrapped(quoted(text));
+
 /** Every line as it is, but harmless, and with no wrapper tag in it. */
 export function fenced(body: string): string {
   const lines = body.split(/\r\n|[\n\r\u2028\u2029]/u).map((line) => harmless(line.replaceAll('\t', '  ')));
-  return [openTag, ...lines.map((line) => line.replace(wrapper, '&lt;')), closeTag].join('\n');
+  return [openTag, ...lines.map(unwrapped), closeTag].join('\n');
 }
 
 export function renderWhole(envelope: ReturnType<typeof envelopeOf>): string {
   const { sender, recipient, message_id, task_id, status, reply_to, payload } = envelope;
   const more = Object.entries({ task_id, status, reply_to })
     .filter((entry): entry is [string, string] => typeof entry[1] === 'string')
-    .map(([name, value]) => ` ${name}=${quoted(value)}`)
+    .map(([name, value]) => ` ${name}=${label(value)}`)
     .join('');
   const body = typeof payload === 'string' ? payload : JSON.stringify(payload);
   return [
-    `[Postbell message] from ${quoted(sender)} (a label, no identity) to ${quoted(recipient)}${more}`,
+    `[Postbell message] from ${label(sender)} (a label, no identity) to ${label(recipient)}${more}`,
     fenced(body),
     `Its receipt: ${JSON.stringify({ sender: 'local', msg_id: message_id })}. Once you have taken it in, call the tool`,
     'acknowledge_messages with it; until then it waits. To answer, call the tool message with action "send".',

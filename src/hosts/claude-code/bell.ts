@@ -28,7 +28,7 @@ export function listenerBell(
       noticeBytesMax: limits.listenerBatchBytesMax,
       fullBytesMax: 0,
       pendingMax: limits.handOffsPendingMax,
-      ringTimeoutMs: 30_000,
+      ringTimeoutMs: 10_000,
       attemptsMax: 1,
       retryGapMs: 0,
     }),

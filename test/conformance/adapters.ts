@@ -1,0 +1,99 @@
+// What the suite runs over: a bell, the host behind it, and what that bell declares that it cannot have.
+
+import { listenerBell } from '../../src/hosts/claude-code/bell.ts';
+import { commitBatch, nextBatch } from '../../src/mailbox/listen.ts';
+import type { Bell } from '../../src/ports/bell.ts';
+import type { Store } from '../../src/ports/store.ts';
+import type { HandOffState } from '../../src/protocol/states.ts';
+import { atEnd, type Scene } from '../contract/desk.ts';
+import { type FixtureKind, fixtureBell } from './fixture-bell.ts';
+import { FixtureHost, type Given } from './fixture-host.ts';
+
+export interface Adapter {
+  bell: Bell;
+  host: FixtureHost;
+  /** What an accepted ring is worth. */
+  acceptedState: HandOffState;
+  /** Every ring that reached the host, or the place where the host finds it. */
+  rings(): Given[];
+  /** Refuses from now on, in the way of this adapter. */
+  refuse(): void;
+  /** Says nothing from now on; `answer` lets it speak. */
+  fallSilent(): { answer(): void };
+  mend(): void;
+}
+
+export type MakeAdapter = (scene: Scene, onText: (text: string) => void) => Adapter;
+
+export const fixture =
+  (kind: FixtureKind, acceptedState: HandOffState): MakeAdapter =>
+  (scene, onText) => {
+    const host = new FixtureHost(() => scene.clock.nowMs(), onText);
+    return {
+      bell: fixtureBell(kind, host),
+      host,
+      acceptedState,
+      rings: () => host.given,
+      refuse: () => {
+        host.script = 'refuse for good';
+      },
+      fallSilent: () => {
+        host.script = 'silent';
+        return { answer: () => host.answerLate() };
+      },
+      mend: () => {
+        host.script = 'accept';
+      },
+    };
+  };
+
+/** The bell of the product; its host is a listener that prints between two turns. */
+export const listener: MakeAdapter = (scene, onText) => {
+  const host = new FixtureHost(() => scene.clock.nowMs(), onText);
+  let refuses = false;
+  let gate: Promise<void> | undefined;
+  const store: Store = {
+    ...scene.store,
+    write: async (work) => {
+      await gate;
+      if (refuses) throw new Error('the row cannot be written');
+      return scene.store.write(work);
+    },
+  };
+  const print = async (): Promise<void> => {
+    for (let batch = nextBatch(scene, 's1'); batch !== undefined; batch = nextBatch(scene, 's1')) {
+      if (host.inTurn || host.ignores || host.script === 'dead') return;
+      if (batch.text !== undefined) host.take(batch.text);
+      await commitBatch(scene, batch);
+    }
+  };
+  const endTurn = host.endTurn.bind(host);
+  host.endTurn = () => {
+    endTurn();
+    void print();
+  };
+  atEnd(scene.wake.watch(() => void print()));
+  return {
+    bell: listenerBell({ ...scene, store }),
+    host,
+    acceptedState: 'inbox_queued',
+    rings: () =>
+      scene
+        .rows('SELECT created_at, text FROM listener_row ORDER BY seq')
+        .map((row) => ({ at: Date.parse(String(row.created_at)), text: String(row.text) })),
+    refuse: () => {
+      refuses = true;
+    },
+    fallSilent: () => {
+      let open = (): void => {};
+      gate = new Promise((resolve) => {
+        open = resolve;
+      });
+      return { answer: open };
+    },
+    mend: () => {
+      refuses = false;
+      gate = undefined;
+    },
+  };
+};
