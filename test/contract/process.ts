@@ -15,17 +15,18 @@ const driver = createRequire(import.meta.url).resolve('better-sqlite3');
 const outdir = mkdtempSync(path.join(tmpdir(), 'postbell-'));
 afterAll(() => rmSync(outdir, { recursive: true, force: true }));
 
-/** Bundles `child.ts` for the tests of one file; the driver stays where it is installed. */
-export async function bundleChild(): Promise<string> {
+/** Bundles an entry for the tests of one file; the driver stays where it is installed. */
+export async function bundleChild(entry = new URL('child.ts', import.meta.url)): Promise<string> {
   const outfile = path.join(outdir, 'child.cjs');
   await build({
-    entryPoints: [fileURLToPath(new URL('child.ts', import.meta.url))],
+    entryPoints: [fileURLToPath(entry)],
     outfile,
     bundle: true,
     platform: 'node',
     target: 'node20',
     format: 'cjs',
     loader: { '.sql': 'text' },
+    define: { __POSTBELL_VERSION__: JSON.stringify('0.1.0') },
     alias: { 'better-sqlite3': driver },
     external: [driver],
     logLevel: 'warning',

@@ -1,0 +1,78 @@
+// A process of the suite's own: the session of a fixture host, composed as the product composes one. Its host is a file
+// that it appends to. It ends with its input, as a server that a host started does.
+
+import { appendFileSync } from 'node:fs';
+import { endOnSignal } from '../../src/compose/ending.ts';
+import { openLocal } from '../../src/compose/local.ts';
+import { listenerBell } from '../../src/hosts/claude-code/bell.ts';
+import { runNotifier } from '../../src/mailbox/notifier.ts';
+import { ringForHandOff } from '../../src/mailbox/ring.ts';
+import type { Bell } from '../../src/ports/bell.ts';
+import { Attachment } from '../../src/router/attachment.ts';
+import { type FixtureKind, fixtureBell } from './fixture-bell.ts';
+
+const [kind = 'listener', host = '', attached = ''] = process.argv.slice(2);
+
+const onFault = (error: unknown): void => void process.stderr.write(`${String(error)}\n`);
+const say = (line: string): void => void process.stdout.write(`${line}\n`);
+
+/** Says each ring, so that the scene knows whose it was. */
+function heard(bell: Bell): Bell {
+  return {
+    ...bell,
+    ring: async (item, abort) => {
+      const outcome = await bell.ring(item, abort);
+      if (outcome.outcome === 'accepted') say(`rang ${Date.now()}`);
+      return outcome;
+    },
+  };
+}
+
+async function run(): Promise<void> {
+  const local = await openLocal();
+  const calls = {
+    inTurn: false,
+    call: async (text: string) => {
+      appendFileSync(host, `${JSON.stringify(text)}\n`);
+      return { ok: true } as const;
+    },
+  };
+  const bell = heard(kind === 'listener' ? listenerBell(local) : fixtureBell(kind as FixtureKind, calls));
+  const caller = { transport: 'mcp', source_host: 'fixture', session: 's1', principal: 'bob' } as const;
+  const ringing = { caller, project: 'shop' };
+  const notifier = runNotifier(local, local.locks, ringing, bell, onFault);
+  const { bell: name, adapterKind, hostKind } = bell.describe();
+  const attachment =
+    attached === ''
+      ? undefined
+      : new Attachment({
+          ...local,
+          registration: {
+            project: 'shop',
+            principal_id: 'bob',
+            session_id: 's1',
+            adapter_kind: adapterKind,
+            bell: name,
+            host_kind: hostKind,
+          },
+          startRouter: () => {},
+          take: async (handOff) => {
+            const outcome = await ringForHandOff(local, ringing, bell, handOff, onFault);
+            if (outcome.outcome === 'unknown') return undefined;
+            if (outcome.outcome === 'rejected') return { failure_code: outcome.code };
+            return { content: outcome.content, receipt: outcome.receipt };
+          },
+          onFault,
+        });
+  const end = endOnSignal(async () => {
+    notifier.stop();
+    bell.close('its host has gone');
+    await attachment?.close();
+    local.close();
+  });
+  process.stdin.on('end', end);
+  process.stdin.resume();
+  say(`ready ${process.pid}`);
+}
+
+void run();
