@@ -46,8 +46,7 @@ export async function failed(
   if (row === undefined) return new Refusal('not_found', 'no failed delivery of that id');
   if (request.action === 'read') return { text: row.text };
   if (request.action === 'discard') return remove(desk, id);
-  if (row.kind !== 'notice')
-    return new Refusal('invalid_request', 'only an ordinary notice is rung again; read shows this one');
+  if (row.kind !== 'notice') return new Refusal('invalid_request', 'only an ordinary notice is rung again');
   return ring === undefined ? endReservation(desk, root) : retry(desk, row, ring);
 }
 

@@ -284,7 +284,7 @@ function turns(): void {
     }
   });
 
-  it('[HOST-034] C14: a duplicate or stale notice reads the current state, never an acknowledged body', async () => {
+  it('[HOST-034, INB-032] C14: a duplicate or stale notice reads the current state, never an acknowledged body', async () => {
     s.host.ignores = true;
     s.startNotifier();
     const first = await posted(s.desk);

@@ -217,7 +217,7 @@ describe('a name', () => {
 });
 
 describe('a session id', () => {
-  it('[SES-030] has 1 to 128 characters, no control characters, and no path meaning as a lock', () => {
+  it('[SES-030, INB-148] has 1 to 128 characters, no control characters, and no path meaning as a lock', () => {
     for (const id of ['x', 'x'.repeat(128), '\u{1f426}'.repeat(128), '../x', 'a b'])
       expect(isSessionId(id)).toBe(true);
     for (const id of ['', 'x'.repeat(129), 'a\u0000', 'a\n', '\u009b', '\ud800'])

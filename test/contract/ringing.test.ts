@@ -28,7 +28,7 @@ const stateOf = (message_id: string, recipient = 'bob') =>
   ok(receipts(desk, { project: 'shop', recipient, message_id })).delivery_state;
 
 describe('one session', () => {
-  it('has one current reservation: ten letters to its principal in a second are one hand-off', async () => {
+  it('[INB-030] has one current reservation: ten letters to its principal in a second are one hand-off', async () => {
     await attach(desk, 's1');
     startNotifier();
     for (let n = 0; n < 10; n += 1) {
@@ -133,7 +133,7 @@ describe('one session', () => {
     expect(desk.counts()).toMatchObject({ reservation: 1, listener_row: 1 });
   });
 
-  it('[INB-041] has later arrivals uncovered, and stored only, until a later hand-off', async () => {
+  it('[INB-041, MSG-135] has later arrivals uncovered, and stored only, until a later hand-off', async () => {
     await attach(desk, 's1');
     startNotifier();
     const first = await posted(desk);

@@ -1,5 +1,6 @@
 // When a session is rung again: the real notifier of s1 over the real store, on a clock that the test moves.
 
+import BetterSqlite3 from 'better-sqlite3';
 import fc from 'fast-check';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { intake } from '../../src/mailbox/intake.ts';
@@ -20,6 +21,17 @@ const take = async (message_id: string) => {
   const scope = { project: 'shop', recipient: 'bob', message_id };
   ok(await intake(desk, { ...scope, state: 'fetched', idempotency_key: 'k' }, ringing.caller));
 };
+
+/** Whatever ends the waiting of a message. */
+async function end(how: string, message_id: string): Promise<void> {
+  if (how === 'taken in') return take(message_id);
+  if (how === 'acknowledged') return rung.done(message_id);
+  const other = new BetterSqlite3(desk.path);
+  const set =
+    how === 'superseded' ? `superseded_by = 'msg_x', open = 0` : `expires_at = '2026-01-01T00:00:00.000Z'`;
+  other.prepare(`UPDATE delivery SET ${set} WHERE message_id = ?`).run(message_id);
+  other.close();
+}
 
 describe('the schedule of one session', () => {
   it('[INB-031] rings at 0, 30, 90, 210, 450, 750 and 1050 s while nothing is done, and at once after a release', async () => {
@@ -98,14 +110,14 @@ describe('the schedule of one session', () => {
     expect(rung.rungAt()).toEqual([0, 2, 32]);
   });
 
-  it.each(['taken in', 'acknowledged'])(
-    'begins anew, at once and with 30 s, when all that was covered is %s',
+  it.each(['taken in', 'acknowledged', 'superseded', 'expired'])(
+    '[INB-039] begins anew, at once and with 30 s, when all that was covered is %s',
     async (how) => {
       rung.startNotifier();
       const first = await posted(desk);
       await desk.clock.advance(100_000);
       expect(rung.rungAt()).toEqual([0, 30, 90]);
-      await (how === 'taken in' ? take(first.message_id) : rung.done(first.message_id));
+      await end(how, first.message_id);
       await desk.clock.advance(7_000);
       await posted(desk);
       await desk.clock.advance(32_000);
