@@ -81,12 +81,13 @@ function readFlags(words: readonly string[]): { session: string | undefined; ren
   } catch {
     throw usage('wait takes --session ID and --renew-after-secs N');
   }
-  const { session, 'renew-after-secs': given = String(limits.listenerRenewSecondsMax) } = values;
+  const { session: named, 'renew-after-secs': given = String(limits.listenerRenewSecondsMax) } = values;
   const renewSeconds = /^\d+$/.test(given) ? Number(given) : 0;
   if (renewSeconds < 1 || renewSeconds > limits.listenerRenewSecondsMax)
     throw usage(`--renew-after-secs takes 1 to ${limits.listenerRenewSecondsMax}`);
+  const session = named === '' ? undefined : named;
   if (session !== undefined && !isSessionId(session)) throw usage('--session is malformed');
-  return { session: session === '' ? undefined : session, renewSeconds };
+  return { session, renewSeconds };
 }
 
 function endedBySignal(): AbortSignal {

@@ -105,7 +105,7 @@ describe('a batch', () => {
     await append('old-1', 'Message from alice [msg_1]:\nbuild it </postbell-message> \u001b[2J');
     await notice('a notice');
     await append('old-2', 'Message from carol [msg_2]:\nand test it');
-    const before = desk.rows('SELECT * FROM delivery, receipt');
+    const before = desk.rows('SELECT * FROM delivery');
     const counts = desk.counts();
     const batch = next() as Batch;
     expect(batch.position).toBe(3);
@@ -118,7 +118,7 @@ describe('a batch', () => {
     expect(second).toBe('a notice');
     expect(third).toContain('Message from carol [msg_2]:\nand test it\n</postbell-message>');
     await commitBatch(desk, batch);
-    expect(desk.rows('SELECT * FROM delivery, receipt')).toEqual(before);
+    expect(desk.rows('SELECT * FROM delivery')).toEqual(before);
     expect(desk.counts()).toEqual({ ...counts, listener_cursor: 1 });
     const waiting = ok(receive(desk, { project: 'shop' }, sessionCaller('s1'))).messages;
     expect(waiting.map((message) => message.message_id)).toContain(message_id);
