@@ -34,6 +34,8 @@ async function run(): Promise<void> {
     inTurn: false,
     call: async (text: string) => {
       appendFileSync(host, `${JSON.stringify(text)}\n`);
+      // A host that never answers: the scene kills this process in the midst of its ring.
+      if (process.argv.includes('silent')) await new Promise(() => {});
       return { ok: true } as const;
     },
   };
@@ -43,7 +45,7 @@ async function run(): Promise<void> {
   const notifier = runNotifier(local, local.locks, ringing, bell, onFault);
   const { bell: name, adapterKind, hostKind } = bell.describe();
   const attachment =
-    attached === ''
+    attached !== 'attached'
       ? undefined
       : new Attachment({
           ...local,

@@ -106,6 +106,118 @@ describe.each(kinds)('two processes of one session with the bell %s', (kind) => 
   });
 });
 
+describe('a process of a session', () => {
+  const noTouch = { touch: () => {}, watch: () => () => {} };
+  const ready = (one: Talking) => until('it runs', () => one.lines().length > 0);
+  const given = (): number =>
+    existsSync(record()) ? readFileSync(record(), 'utf8').split('\n').length - 1 : 0;
+
+  it('[INB-035] killed with -9 in the midst of its ring: another rings anew within 1 s of the retry time', async () => {
+    const silent = talking([entry, 'codex-queue', record(), 'silent']);
+    await ready(silent);
+    const desk = await openDesk();
+    await posted(desk);
+    await until('it rings', () => given() === 1);
+    silent.kill();
+    const newest = () => desk.store.read((tx) => tx.notices.newest('s1'));
+    expect(newest()?.state).toBe('preparing');
+    const id = newest()?.notification_id as string;
+    // The 30 s, shortened.
+    const retryAt = Date.now() + 3_000;
+    await desk.store.write((tx) => tx.notices.setEnd(id, retryAt - 30_000, retryAt));
+    const other = talking([entry, 'codex-queue', record()]);
+    await ready(other);
+    await until('it rings', () => rang(other).length > 0, 6_000);
+    const late = (rang(other)[0] as number) - retryAt;
+    expect([late >= 0, late < 1_000, given()]).toEqual([true, true, 2]);
+    expect(newest()?.notification_id).not.toBe(id);
+  });
+
+  it('[INB-047] rings by itself where it holds the lock; what the router hands over is rung by who got it', async () => {
+    home.start(['router']);
+    await until('a router runs', () => existsSync(path.join(data(), 'router-v1.sock')));
+    const holder = talking([entry, 'listener', record()]);
+    await ready(holder);
+    const connected = talking([entry, 'listener', record(), 'attached']);
+    await liveCards(home, 'shop', 1);
+    const desk = await openDesk();
+    const { message_id } = await posted(desk);
+    await until('it is rung for', () => [holder, connected].flatMap(rang).length > 0);
+    await pause(1_000);
+    expect([rang(holder).length, rang(connected).length]).toEqual([1, 0]);
+    const words = [
+      'message',
+      'send',
+      '--project',
+      'shop',
+      '--sender',
+      'a',
+      '--recipient',
+      's1',
+      '--target-kind',
+      'session',
+    ];
+    const sent = await answer(
+      home.env,
+      home.project,
+      [...words, '--idempotency-key', 'k', '--payload-stdin'],
+      'exactly',
+    );
+    expect(sent.native_delivery).toMatchObject({ status: 'native_accepted' });
+    await pause(1_000);
+    expect([rang(holder).length, rang(connected).length]).toEqual([1, 1]);
+    const caller = { transport: 'cli', source_host: 'cli', session: 's1', principal: 'bob' } as const;
+    const { messages } = ok(receive(desk, { project: 'shop' }, caller));
+    expect(messages.map((message) => message.message_id)).toEqual([message_id, sent.message_id]);
+  });
+
+  it('[INB-109] in a crash loop: each message is seen, and no acknowledged body is read again', async () => {
+    const caller = { transport: 'cli', source_host: 'cli', session: 's1', principal: 'bob' } as const;
+    const sent: string[] = [];
+    const seen = new Set<string>();
+    const acknowledged = new Set<string>();
+    let rings = 0;
+    const first = talking([entry, 'listener', record()]);
+    await ready(first);
+    const desk = await openDesk();
+    first.kill();
+    const readAll = async (): Promise<void> => {
+      const { messages } = ok(receive(desk, { project: 'shop' }, caller));
+      for (const { message_id } of messages) {
+        expect(acknowledged.has(message_id)).toBe(false);
+        seen.add(message_id);
+      }
+      const [done] = messages;
+      if (done === undefined) return;
+      ok(await acknowledge(desk, { project: 'shop', messages: [done.receipt] }, caller));
+      acknowledged.add(done.message_id);
+    };
+    for (let round = 0; round < 8; round += 1) {
+      const one = talking([entry, 'listener', record()]);
+      if (round % 2 === 0) await ready(one);
+      sent.push((await posted({ ...desk, wake: round % 3 === 0 ? noTouch : desk.wake })).message_id);
+      await pause(60 * round);
+      one.kill();
+      const expired = desk.store.read((tx) => tx.notices.newest('s1'));
+      if (expired !== undefined)
+        await desk.store.write((tx) => tx.notices.setEnd(expired.notification_id, 0, Date.now() - 1));
+      const rows = desk.store.read((tx) => tx.listener.rows(['s1'], 0, 100)).length;
+      if (rows > rings) await readAll();
+      rings = rows;
+    }
+    const last = talking([entry, 'listener', record()]);
+    await until(
+      'what waits is rung for',
+      () => rang(last).length > 0 || acknowledged.size === sent.length,
+      5_000,
+    );
+    while (acknowledged.size < sent.length) await readAll();
+    expect([...seen].sort()).toEqual([...sent].sort());
+    expect(ok(receive(desk, { project: 'shop' }, caller)).messages).toEqual([]);
+    last.kill();
+  });
+});
+
 /** A host that starts the processes of its session over pipes, says their ids, and does nothing. */
 const hostScript = `
 const { spawn } = require('node:child_process');
