@@ -53,6 +53,8 @@ export interface StoredMessage {
   waiting: boolean;
   /** Whether it is of the kind that wakes: neither progress, nor quiet, nor held by the loop guard. */
   attention: boolean;
+  /** The loop guard found that it needs no turn. */
+  held: boolean;
   /** The message that made it obsolete. */
   superseded_by?: string;
 }

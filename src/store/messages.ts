@@ -52,6 +52,7 @@ export function storedOf(row: Row, now: string): StoredMessage {
     event_seq: event_seq as number,
     waiting: open === 1 && !expired,
     attention: isAttentionWorthy(message, held === 1),
+    held: held === 1,
     ...(superseded_by !== null && { superseded_by: superseded_by as string }),
   };
 }

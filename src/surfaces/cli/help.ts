@@ -94,7 +94,12 @@ function groupHelp(first: string): string | undefined {
 }
 
 function commandHelp(name: string, command: Command): string {
-  return page(name, command.about, describeFlags(command.fields, command.stdin), command.example);
+  return page(
+    name,
+    command.about,
+    describeFlags(command.fields, command.stdin, command.flags),
+    command.example,
+  );
 }
 
 function page(words: string, about: string, flags: string, example: string): string {
