@@ -143,7 +143,7 @@ const historyOf = `
       OR m.caller_session IN (SELECT value FROM json_each(:sessions)))))
   ORDER BY m.created_at DESC, m.message_id DESC LIMIT :count`;
 
-type Events = Pick<Messages, 'events' | 'receiptEvents' | 'cursorPosition' | 'cursorToken'>;
+type Events = Pick<Messages, 'events' | 'receiptEvents' | 'bounds'>;
 
 function events(database: Database): Events {
   return {
@@ -171,30 +171,10 @@ function events(database: Database): Events {
           count,
         )
         .map(({ seq, ...event }) => ({ seq: seq as number, event: event as unknown as ReceiptEvent })),
-    cursorPosition: ({ project, side, name }, token) =>
-      database.get(
-        'SELECT position FROM cursor WHERE token = ? AND project = ? AND side = ? AND name = ?',
-        token,
-        project,
-        side,
-        name,
-      )?.position as number | undefined,
-    cursorToken: ({ project, side, name }, position, newToken) => {
-      database.run(
-        'INSERT OR IGNORE INTO cursor VALUES (?, ?, ?, ?, ?)',
-        newToken,
-        project,
-        side,
-        name,
-        position,
-      );
-      return database.get(
-        'SELECT token FROM cursor WHERE project = ? AND side = ? AND name = ? AND position = ?',
-        project,
-        side,
-        name,
-        position,
-      )?.token as string;
+    bounds: () => {
+      const first = database.get('SELECT event_id FROM event ORDER BY seq LIMIT 1')?.event_id;
+      const last = database.get('SELECT max(seq) AS seq FROM event')?.seq;
+      return first === undefined ? undefined : { first: first as string, last: last as number };
     },
   };
 }
