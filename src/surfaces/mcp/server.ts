@@ -13,7 +13,7 @@ import { type ToolContext, tools } from './tools.ts';
 
 const protocolVersions = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'];
 
-const instructions = [
+export const instructions = [
   'Postbell is durable mail between coding-agent sessions. When a notice says that mail waits, call receive_messages,',
   'act on what you accept, then call acknowledge_messages with the receipts you were given, then receive the next batch.',
   'Answer with the tool message (action "send", reply_to = the message_id). A send answer and receipts say exactly what',
