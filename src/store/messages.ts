@@ -4,6 +4,7 @@ import type { MailEvent, ReceiptEvent } from '../protocol/delivery.ts';
 import { isAttentionWorthy, type Message } from '../protocol/message.ts';
 import type { Database, Row } from './database.ts';
 import { mine, parametersOf } from './inbox.ts';
+import { instantOf } from './instant.ts';
 
 /** Columns of a message with its delivery and event, as `messageOf` reads them. */
 export const messageColumns = `
@@ -30,7 +31,8 @@ const optionalColumns = [
 /** A row of `messageColumns` as a message; absent fields are left out. */
 export function messageOf(row: Row): Message {
   const { transport, source_host, caller_session, quiet, hops, ...columns } = row;
-  const message: Record<string, unknown> = { ...columns };
+  const created_at = instantOf(columns.created_at as string);
+  const message: Record<string, unknown> = { ...columns, created_at };
   for (const name of optionalColumns) if (message[name] === null) delete message[name];
   if (quiet === 1) message.quiet = true;
   if (hops !== 0) message.hops = hops;

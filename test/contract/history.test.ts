@@ -77,7 +77,7 @@ describe('a conversation', () => {
         sessionCaller('x', 'x'),
       ),
     );
-    expect((await read()).messages.map(({ payload }) => payload).sort()).toEqual([
+    expect((await read()).messages.map(({ payload }) => payload as string).sort()).toEqual([
       'from a shell',
       'labelled',
     ]);

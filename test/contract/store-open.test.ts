@@ -3,7 +3,7 @@
 import { chmodSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import BetterSqlite3 from 'better-sqlite3';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { ack } from '../../src/mailbox/ack.ts';
 import { acknowledge } from '../../src/mailbox/acknowledge.ts';
 import { intake } from '../../src/mailbox/intake.ts';
@@ -122,6 +122,22 @@ describe('the store', () => {
     expect(other.changed()).toBe(true);
     expect(other.read((tx) => tx.feed.end().message)).toBe(2);
     expect(desk.rows('PRAGMA user_version')).toEqual([{ user_version: 2 }]);
+  });
+});
+
+describe('every connection', () => {
+  it('[MSG-004] writes with synchronous=FULL, set and read back, not the first one alone', async () => {
+    const pragma = vi.spyOn(BetterSqlite3.prototype, 'pragma');
+    try {
+      const desk = await openScene();
+      await desk.secondStore();
+      const read = pragma.mock.calls.flatMap(([text], nth) =>
+        text === 'synchronous' ? [pragma.mock.results[nth]?.value] : [],
+      );
+      expect(read).toEqual([2, 2]);
+    } finally {
+      pragma.mockRestore();
+    }
   });
 });
 

@@ -65,7 +65,7 @@ describe('every text', () => {
     const order = /receive_messages[\s\S]*acknowledge_messages[\s\S]*next batch/;
     expect(instructions).toMatch(order);
     expect(toolText('receive_messages')).toMatch(/acknowledge_messages; then receive the next batch/);
-    expect([...instructions].length).toBeLessThan(2_048);
+    expect(instructions.length).toBeLessThan(2_048);
   });
 
   it('[MSG-161] asks for a person before data goes out or anything consequential is done', () => {

@@ -30,7 +30,7 @@ function typed(action: string, { payload, ...request }: Record<string, unknown>)
   );
   const words = ['message', action, ...flags, ...(payload === undefined ? [] : ['--payload-stdin'])];
   const isJson = request.content_type === 'application/json';
-  return [words, payload === undefined ? '' : isJson ? JSON.stringify(payload) : String(payload)];
+  return [words, payload === undefined ? '' : isJson ? JSON.stringify(payload) : (payload as string)];
 }
 
 const command = (action: string, request: Record<string, unknown>) =>
@@ -50,7 +50,7 @@ describe('the tool message and the commands', () => {
     const send = {
       project,
       sender: 'alice',
-      recipient: 'bob',
+      recipient: 'carol',
       idempotency_key: 'k',
       payload: { question: 'ready?', n: [1, null] },
       content_type: 'application/json',
@@ -65,10 +65,10 @@ describe('the tool message and the commands', () => {
     };
     const sent = await command('send', send);
     expect(await tool('send', send)).toEqual(sent);
-    const scope = { project, recipient: 'bob', message_id: sent.message_id as string };
+    const scope = { project, recipient: 'carol', message_id: sent.message_id as string };
     const recorded = (more: object) => ({ ...scope, idempotency_key: 'r', ...more });
     const asked: [string, Record<string, unknown>][] = [
-      ['poll', { project, recipient: 'bob', limit: 5, wait_ms: 0 }],
+      ['poll', { project, recipient: 'carol', limit: 5, wait_ms: 0 }],
       ['discover', { project, limit: 5 }],
       ['fetch', { ...scope, target_kind: 'principal' }],
       ['activation', recorded({ value: 'failed', detail: 'no host' })],
@@ -191,7 +191,7 @@ describe('the tool message and the commands', () => {
   });
 
   it('[MSG-041] start nothing for a session that is not there: the message is kept, no process was started', async () => {
-    const before = ours().sort();
+    const before = new Set(ours());
     const send = {
       project,
       sender: 'a',
@@ -212,7 +212,7 @@ describe('the tool message and the commands', () => {
       (await tool('fetch', { project, recipient: 'gone', message_id, target_kind: 'session' })).payload,
     ).toBe('kept');
     await session.call('message', { action: 'send', ...send, recipient: 'gone too' });
-    expect(ours().sort()).toEqual(before);
+    expect(new Set(ours())).toEqual(before);
     await answer(home.env, home.project, ['router', 'stop']);
     await session.close();
     const alone = await postbell(home.env, home.project, [...words, '--json'], input);

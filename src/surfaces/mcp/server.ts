@@ -8,6 +8,7 @@ import { StdioServerTransport } from '@modelcontextprotocol/server/stdio';
 import { describeError, isRefusal, Refusal } from '../../protocol/errors.ts';
 import { quoted } from '../../protocol/json.ts';
 import { limits } from '../../protocol/limits.ts';
+import { inertJson } from '../../protocol/untrusted.ts';
 import { version } from '../../protocol/version.ts';
 import { type ToolContext, tools } from './tools.ts';
 
@@ -81,7 +82,7 @@ export async function serveMcp(options: {
 /** One JSON text item, also given as structured content. */
 function success(result: object) {
   return {
-    content: [{ type: 'text' as const, text: JSON.stringify(result) }],
+    content: [{ type: 'text' as const, text: inertJson(result) }],
     structuredContent: result as Record<string, unknown>,
   };
 }
