@@ -61,7 +61,7 @@ export async function openDesk(home: string, way: 'router' | 'no router'): Promi
 /** Sends one message; throws where it is refused. */
 export async function sendOne(
   desk: Desk,
-  to: { project: string; recipient: string },
+  to: { project: string; recipient: string; target_kind?: 'session' },
   key: string,
 ): Promise<SendAnswer> {
   const answer = await send(desk, { ...to, sender: 'bench', idempotency_key: key, payload }, caller);

@@ -46,7 +46,7 @@ export async function idleMemory({ directory, program, quick }: Plan): Promise<O
   ];
 }
 
-function privateMebibytes(pid: number): number {
+export function privateMebibytes(pid: number): number {
   const text = readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8');
   const kibibytes = [...text.matchAll(/^Private_(?:Clean|Dirty):\s+(\d+) kB$/gm)].map((found) =>
     Number(found[1]),

@@ -5,13 +5,14 @@ export interface Metric {
   /** As in the list of targets; a letter where one target has several cases. */
   id: string;
   what: string;
-  unit: 'ms' | 'MiB' | 'a minute' | 'a send';
+  unit: 'ms' | 'MiB' | 'KiB' | 'a minute' | 'a second' | 'a send' | 'a record' | 'sends' | 'of 1';
   measured: number;
   /** Absent where the target is a plain figure. */
   yardstick?: { what: string; value: number };
-  /** At most this: of the ratio where there is a yardstick, else of `measured`. */
+  /** At most this, or with `atLeast` no less: of the ratio where there is a yardstick, else of `measured`. */
   target?: number;
   stretch?: number;
+  atLeast?: true;
   note?: string;
 }
 

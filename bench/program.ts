@@ -30,8 +30,17 @@ export function makeHome(parent: string, name: string): Home {
 
 const running: ChildProcess[] = [];
 
-function start(words: readonly string[], { project, env }: Home, more: Env = {}): ChildProcess {
-  const child = spawn(process.execPath, words, { cwd: project, env: { ...env, ...more } });
+/** @param trace the file that strace writes its syncs to */
+function start(
+  words: readonly string[],
+  { project, env }: Home,
+  more: Env = {},
+  trace?: string,
+): ChildProcess {
+  const traced = ['-f', '-qq', '-e', 'trace=fsync,fdatasync', '-e', 'signal=none', '-o', String(trace)];
+  const [file, ...args] =
+    trace === undefined ? [process.execPath, ...words] : ['strace', ...traced, process.execPath, ...words];
+  const child = spawn(file as string, args, { cwd: project, env: { ...env, ...more } });
   running.push(child);
   child.on('exit', () => running.splice(running.indexOf(child), 1));
   child.stdin?.on('error', () => {});
@@ -79,8 +88,8 @@ export interface Process {
 }
 
 /** Resolves once the router takes connections. */
-export async function startRouter(program: string, home: Home): Promise<Process> {
-  const child = start([program, 'router'], home);
+export async function startRouter(program: string, home: Home, trace?: string): Promise<Process> {
+  const child = start([program, 'router'], home, {}, trace);
   child.stderr?.resume();
   const socketPath = path.join(home.directory, 'router-v1.sock');
   for (let tries = 0; !(await answers(socketPath)); tries += 1) {

@@ -6,13 +6,17 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { adapterWake } from './adapter.ts';
+import { busyChild, busySenders } from './busy-senders.ts';
 import { conditionsAt, load } from './conditions.ts';
 import { idleWakeUps } from './idle.ts';
+import { inboxOfTwenty } from './inbox.ts';
 import { listenerWake } from './listener.ts';
 import { localSend } from './local-send.ts';
 import { idleMemory } from './memory.ts';
 import { figure, type Outcome, type Plan } from './metric.ts';
 import { endAll } from './program.ts';
+import { routerWrites } from './router-writes.ts';
+import { sessionMemory } from './session-memory.ts';
 import { cliSend, firstAnswer, hooks } from './start-up.ts';
 import { syncsChild, syncsOfSend } from './syncs.ts';
 import { head, table, verdict } from './table.ts';
@@ -25,7 +29,11 @@ const measurements: Readonly<Record<string, (plan: Plan) => Outcome[] | Promise<
   5: cliSend,
   6: firstAnswer,
   7: idleMemory,
+  8: sessionMemory,
   9: idleWakeUps,
+  10: busySenders,
+  11: routerWrites,
+  13: inboxOfTwenty,
   syncs: syncsOfSend,
 };
 
@@ -38,9 +46,11 @@ async function main(): Promise<void> {
       json: { type: 'string' },
       dir: { type: 'string' },
       child: { type: 'string' },
+      span: { type: 'string' },
     },
   });
-  const { quick = false, only, json, dir = tmpdir(), child } = values;
+  const { quick = false, only, json, dir = tmpdir(), child, span = '' } = values;
+  if (child?.startsWith('busy-')) return busyChild(child, dir, span);
   if (child !== undefined) return syncsChild(child, dir);
   const directory = mkdtempSync(path.join(path.resolve(dir), 'pbb-'));
   const clean = (): Promise<void> =>

@@ -8,8 +8,9 @@ export type Verdict = 'stretch' | 'met' | 'missed' | 'counted';
 export function verdict(metric: Metric): Verdict {
   const value = figure(metric);
   if (metric.target === undefined) return 'counted';
-  if (value > metric.target) return 'missed';
-  return metric.stretch !== undefined && value <= metric.stretch ? 'stretch' : 'met';
+  const reaches = (bound: number): boolean => (metric.atLeast ? value >= bound : value <= bound);
+  if (!reaches(metric.target)) return 'missed';
+  return metric.stretch !== undefined && reaches(metric.stretch) ? 'stretch' : 'met';
 }
 
 export function table(outcomes: readonly Outcome[]): string {

@@ -44,6 +44,21 @@ describe('this repository', () => {
     expect(report(found)).toEqual([]);
   });
 
+  it('[MSG-195] takes time from the one clock that is passed in, in sources and in SQL', () => {
+    const banned = report(tidy(root).offences).filter((line) => /clock|time/.test(line));
+    expect(banned).toEqual([]);
+    const other = [
+      'export const a = Date.now();',
+      'export const b = new Date();',
+      'export const c = performance.now();',
+      'setTimeout(() => {}, 1);',
+      `export const sql = "SELECT datetime('now'), unixepoch()";`,
+    ];
+    for (const line of other)
+      for (const folder of ['mailbox', 'sessions', 'router', 'store', 'protocol'])
+        expect(offencesOf(`src/${folder}/x.ts`, line).length).toBeGreaterThan(0);
+  });
+
   it('bundles nothing but what each entry may contain', () => {
     expect(report(checkBundles(root))).toEqual([]);
   });

@@ -1,5 +1,6 @@
 // The ground with the way to the local router: what the use cases of the mail are handed.
 
+import { quotaOf } from '../platform/environment.ts';
 import { readPrivateFile } from '../platform/files.ts';
 import { checkSocketPath, type Places } from '../platform/paths.ts';
 import { Fault } from '../protocol/errors.ts';
@@ -8,6 +9,7 @@ import { type Ground, openGround } from './store.ts';
 
 export interface Local extends Ground {
   address: RouterAddress;
+  quota?: number | 'malformed';
   router: ReturnType<typeof routerCalls>;
   close(): void;
 }
@@ -16,8 +18,10 @@ export async function openLocal(): Promise<Local> {
   const ground = await openGround();
   const address = routerAddress(ground.places);
   const router = routerCalls(address, ground);
+  const quota = quotaOf(ground.environment);
   return {
     ...ground,
+    ...(quota !== undefined && { quota }),
     address,
     router,
     close: () => {

@@ -23,7 +23,7 @@ export function main(words: readonly string[]): Promise<void> {
 
 async function runRouter(): Promise<void> {
   checkSocketPath(placesOf(processEnvironment).routerSocket);
-  const ground = await openGround();
+  const ground = await openGround({ groupCommits: true });
   let daemon: Daemon | undefined;
   const end = endOnSignal(async () => {
     await daemon?.close();

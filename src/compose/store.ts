@@ -25,7 +25,9 @@ export interface Ground {
 }
 
 /** Makes the owner-private directories and opens the store of this account. */
-export async function openGround(options: { lockWaitMs?: number } = {}): Promise<Ground> {
+export async function openGround(
+  options: { lockWaitMs?: number; groupCommits?: boolean } = {},
+): Promise<Ground> {
   const environment = processEnvironment;
   const places = placesOf(environment);
   ensureDirectory(places.directory);

@@ -27,7 +27,7 @@ async function run(): Promise<void> {
   const places = placesOf(processEnvironment);
   checkSocketPath(places.routerSocket);
   const isFirst = !existsSync(places.database);
-  const ground = await openGround();
+  const ground = await openGround({ groupCommits: true });
   const router = await holdRouter(ground);
   const close = liveView({
     desk: ground,

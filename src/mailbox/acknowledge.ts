@@ -44,8 +44,8 @@ export async function acknowledge(
   });
 }
 
-/** @returns whether anything was new. */
-function consume(tx: Tx, desk: Desk, message: Message, caller: Caller): boolean {
+/** Intake and ack of one message; @returns whether anything was new. */
+export function consume(tx: Tx, desk: Desk, message: Message, caller: Caller): boolean {
   const { delivery_id } = message;
   if (tx.receipts.has(delivery_id, 'ack') && tx.receipts.has(delivery_id, 'intake')) return false;
   const idempotency_key = 'acknowledge_messages';

@@ -14,6 +14,8 @@ export interface Desk {
   random: Random;
   wake: Wake;
   router: Router;
+  /** Payload bytes that the owner allows in all; absent: no limit. */
+  quota?: number | 'malformed';
 }
 
 /** Where a call comes from: known to the transport, never an argument of the call. */

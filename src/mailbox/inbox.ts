@@ -44,7 +44,7 @@ function liveSessions(tx: Tx, project: string, principal: string, nowMs: number)
 }
 
 /** The registered principal, else the configured one, under each of its names. */
-function principalsOf(tx: Tx, project: string, ids: readonly string[], caller: Caller): string[] {
+export function principalsOf(tx: Tx, project: string, ids: readonly string[], caller: Caller): string[] {
   const principal = tx.sessions.registered(project, ids)?.principal_id ?? caller.principal;
   return principal === undefined ? [] : namesOf(tx, principal);
 }

@@ -1,11 +1,12 @@
-// Events of exactly one inbox, or receipts of what one sender sent, without payload: recovery and diagnosis. Nothing is recorded but the cursor's name.
+// Events of exactly one inbox, or receipts of what one sender sent, without payload: recovery and diagnosis. Nothing is recorded.
 
-import type { CursorScope, Tx } from '../ports/store.ts';
+import type { Tx } from '../ports/store.ts';
 import type { MailEvent, ReceiptEvent } from '../protocol/delivery.ts';
-import { Fault, isRefusal, Refusal, type Result } from '../protocol/errors.ts';
+import { isRefusal, Refusal, type Result } from '../protocol/errors.ts';
 import { limits } from '../protocol/limits.ts';
 import type { PollRequest } from '../protocol/requests.ts';
-import { type Desk, newId } from './desk.ts';
+import { type CursorScope, nameCursor, readCursor } from './cursor.ts';
+import type { Desk } from './desk.ts';
 import { untilTouched } from './until-touched.ts';
 
 export interface PollAnswer {
@@ -14,21 +15,20 @@ export interface PollAnswer {
   /** In place of the recipient where receipts were asked for. */
   sender?: string;
   events: (MailEvent | ReceiptEvent)[];
-  /** Null until a first event was seen and its place could be named. */
+  /** Null until a first event was seen. */
   next_cursor: string | null;
 }
 
 /** Waits up to `wait_ms` for a first event; `ended` stops the wait early. */
 export async function poll(
-  desk: Desk,
+  desk: Pick<Desk, 'store' | 'clock' | 'wake'>,
   request: PollRequest,
   ended?: AbortSignal,
 ): Promise<Result<PollAnswer>> {
   const scope = scopeOf(request);
   if (isRefusal(scope)) return scope;
   const { cursor } = request;
-  const position =
-    cursor === undefined ? 0 : desk.store.read((tx) => tx.messages.cursorPosition(scope, cursor));
+  const position = cursor === undefined ? 0 : desk.store.read((tx) => readCursor(tx, scope, cursor));
   if (position === undefined) return new Refusal('invalid_cursor', 'no such cursor for this scope');
   const limit = request.limit ?? limits.pollCountDefault;
   const read = () => desk.store.read((tx) => eventsOf(tx, scope, position, limit));
@@ -36,7 +36,7 @@ export async function poll(
   if (found.length === 0 && request.wait_ms !== undefined && request.wait_ms > 0)
     found = (await untilTouched(desk, request.wait_ms, () => nonEmpty(read()), ended)) ?? [];
   const last = found.at(-1)?.seq;
-  const next = last === undefined ? cursor : await nameCursor(desk, scope, cursor, last);
+  const next = last === undefined ? cursor : desk.store.read((tx) => nameCursor(tx, scope, last));
   const { project, side, name } = scope;
   return { project, [side]: name, events: found.map((row) => row.event), next_cursor: next ?? null };
 }
@@ -67,16 +67,6 @@ function eventsOf(
   return side === 'sender'
     ? tx.messages.receiptEvents(project, name, position, limit)
     : tx.messages.events(project, name, position, limit);
-}
-
-/** The name of a position. Where none can be written, the old one stands: the same events are answered again. */
-async function nameCursor(desk: Desk, scope: CursorScope, cursor: string | undefined, position: number) {
-  try {
-    return await desk.store.write((tx) => tx.messages.cursorToken(scope, position, newId(desk, 'cur')));
-  } catch (error) {
-    if (error instanceof Fault) return cursor;
-    throw error;
-  }
 }
 
 const nonEmpty = <T>(rows: T[]): T[] | undefined => (rows.length > 0 ? rows : undefined);

@@ -4,6 +4,7 @@ import type { Tx } from '../ports/store.ts';
 import { isRefusal, type Result } from '../protocol/errors.ts';
 import type { Message } from '../protocol/message.ts';
 import {
+  type ExpiredFact,
   type Fact,
   type HostAcceptObservation,
   inReceiptOrder,
@@ -18,28 +19,49 @@ export function receipts(
   desk: Pick<Desk, 'store' | 'clock'>,
   request: ReceiptsRequest,
 ): Result<ReceiptsAnswer> {
-  const observed_at = timestamp(desk);
   return desk.store.read((tx) => {
     const found = findMessage(tx, request);
     if (isRefusal(found)) return found;
     const { message } = found;
-    const facts = tx.receipts
-      .facts(message.delivery_id)
-      .map(
-        (fact): Fact =>
-          fact.receipt_kind === 'host_accept'
-            ? { ...fact, delivery_state: observe(tx, message, observed_at, desk.clock.nowMs()) }
-            : fact,
-      );
     const { project, recipient, message_id } = request;
     return {
       project,
       recipient,
       message_id,
       delivery_state: deliveryStateOf(tx, message.delivery_id),
-      receipts: inReceiptOrder(facts),
+      receipts: factsOf(tx, desk, message),
     };
   });
+}
+
+/** Every fact of the message, in order, with what can be observed now. */
+export function factsOf(tx: Tx, desk: Pick<Desk, 'clock'>, message: Message): Fact[] {
+  const observed_at = timestamp(desk);
+  const facts = tx.receipts
+    .facts(message.delivery_id)
+    .map(
+      (fact): Fact =>
+        fact.receipt_kind === 'host_accept'
+          ? { ...fact, delivery_state: observe(tx, message, observed_at, desk.clock.nowMs()) }
+          : fact,
+    );
+  const expired = expiry(message, facts, observed_at);
+  return inReceiptOrder(expired === undefined ? facts : [...facts, expired]);
+}
+
+/** Its time has passed while it still waited. */
+function expiry({ expires_at }: Message, facts: readonly Fact[], nowIso: string): ExpiredFact | undefined {
+  if (expires_at === undefined || expires_at > nowIso) return undefined;
+  const takenIn = facts.some((fact) => fact.receipt_kind === 'intake' && fact.recorded_at < expires_at);
+  return takenIn
+    ? undefined
+    : {
+        receipt_kind: 'expired',
+        value: 'expired',
+        source: 'message',
+        actor: 'postbell',
+        recorded_at: expires_at,
+      };
 }
 
 /** What can be said now of the session that an accepted message was for: the target, not whoever accepted. */

@@ -12,6 +12,8 @@ export interface ReceiveAnswer {
   messages: ReceivedMessage[];
   progress_waiting: number;
   remaining: number;
+  /** Other projects where attention-worthy mail waits for the caller's principal. */
+  elsewhere: { project: string; waiting: number }[];
 }
 
 /** `notification_id` is advisory: it changes nothing. */
@@ -32,6 +34,11 @@ export function receive(
         receipt: { sender: 'local', msg_id: message.message_id },
         untrusted: true as const,
       }));
-    return { messages, progress_waiting: progress, remaining: unread + progress - messages.length };
+    return {
+      messages,
+      progress_waiting: progress,
+      remaining: unread + progress - messages.length,
+      elsewhere: tx.waiting.elsewhere(inbox, limits.elsewhereCountMax),
+    };
   });
 }

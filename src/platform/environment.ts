@@ -9,6 +9,13 @@ export function setting(environment: Environment, name: string): string | undefi
   return value === undefined || value.trim() === '' ? undefined : value;
 }
 
+/** What the owner allows all payloads to take; undefined where nothing is said. */
+export function quotaOf(environment: Environment): number | 'malformed' | undefined {
+  const given = setting(environment, 'POSTBELL_STORAGE_QUOTA_BYTES');
+  if (given === undefined) return undefined;
+  return /^\d{1,15}$/.test(given) ? Number(given) : 'malformed';
+}
+
 /** What a detached process of our own may inherit: never a host's credentials or private sockets. */
 export function ownEnvironment(environment: Environment): Record<string, string> {
   const kept =

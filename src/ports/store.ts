@@ -53,6 +53,8 @@ export interface StoredMessage {
   waiting: boolean;
   /** Whether it is of the kind that wakes: neither progress, nor quiet, nor held by the loop guard. */
   attention: boolean;
+  /** The loop guard found that it needs no turn. */
+  held: boolean;
   /** The message that made it obsolete. */
   superseded_by?: string;
 }
@@ -65,13 +67,6 @@ export interface NewMessage {
   content_sha256: string;
   payload: string;
   payload_sha256: string;
-}
-
-/** Whose positions a cursor names: the events of a recipient, or the receipts of what a sender sent. */
-export interface CursorScope {
-  project: string;
-  side: 'recipient' | 'sender';
-  name: string;
 }
 
 /** One page of a conversation, newest first. */
@@ -132,9 +127,8 @@ export interface Messages {
     position: number,
     count: number,
   ): { seq: number; event: ReceiptEvent }[];
-  cursorPosition(scope: CursorScope, token: string): number | undefined;
-  /** The token of a position: the same one each time. */
-  cursorToken(scope: CursorScope, position: number, newToken: string): string;
+  /** The first event of this store, by its id, and the last one's sequence; undefined where there is none. */
+  bounds(): { first: string; last: number } | undefined;
 }
 
 /** Whose mail: a session under all its ids and its principals, or a scope that a caller without a session named. */

@@ -26,7 +26,11 @@ const table = {
   idempotency_conflict: row('caller', false, 'use a new key for new content'),
   invalid_cursor: row('caller', false, 'poll again without a cursor'),
   not_available: row('caller', false, 'check project, recipient and target_kind'),
-  intended_for_other_session: row('caller', false, 'only the named session records it'),
+  intended_for_other_session: row(
+    'caller',
+    false,
+    'that session records it; from a Codex shell: postbell message intake',
+  ),
   session_not_nameable: row('caller', false, 'send with target_kind session, or to the principal'),
   generation_changed: row('recipient', true, 'run discover, decide again'),
   native_message_too_large: row('caller', false, 'send to the principal, or shorten'),

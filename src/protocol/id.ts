@@ -3,7 +3,7 @@
 
 const alphabet = '0123456789abcdefghjkmnpqrstvwxyz';
 
-export type IdKind = 'msg' | 'dlv' | 'evt' | 'rcp' | 'con' | 'att' | 'acc' | 'cur' | 'run' | 'fdl';
+export type IdKind = 'msg' | 'dlv' | 'evt' | 'rcp' | 'con' | 'att' | 'acc' | 'run' | 'fdl';
 
 /** @param random 10 random bytes */
 export function makeId(kind: IdKind, nowMs: number, random: Uint8Array): string {

@@ -111,6 +111,9 @@ export function contentFields(request: SendRequest) {
   return { ...defaults, ...described, ...(quiet === true && { quiet }) };
 }
 
+/** Of the key under which a copy for the principal is stored; no caller's key begins so. */
+export const fallbackPrefix = 'postbell-fallback:';
+
 /** Refuses fields that do not go together. */
 export function checkTogether(request: SendRequest): Refusal | undefined {
   const session = request.target_kind === 'session';
@@ -120,6 +123,18 @@ export function checkTogether(request: SendRequest): Refusal | undefined {
     });
   if (session && request.quiet)
     return new Refusal('invalid_request', 'quiet needs target_kind principal', { field: 'quiet' });
+  if (!session && request.fallback_to_principal === true)
+    return new Refusal('invalid_request', 'fallback_to_principal needs target_kind session', {
+      field: 'fallback_to_principal',
+    });
+  if (!session && request.expected_generation !== undefined)
+    return new Refusal('invalid_request', 'expected_generation needs target_kind session', {
+      field: 'expected_generation',
+    });
+  if (request.idempotency_key.startsWith(fallbackPrefix))
+    return new Refusal('invalid_request', `idempotency_key may not begin with ${fallbackPrefix}`, {
+      field: 'idempotency_key',
+    });
   return undefined;
 }
 

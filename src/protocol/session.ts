@@ -27,6 +27,11 @@ export function bellStrength(bell: Bell): number {
   return bell === 'none' ? 0 : bell === 'listener' ? 1 : 2;
 }
 
+/** Whether a session of this kind knows its own id when it records intake. */
+export function nameable(kind: AdapterKind): boolean {
+  return kind !== 'acp' && kind !== 'codex-app-server';
+}
+
 /** What a sender learns about the recipient after the commit; observed, never stored. */
 export type Presence = 'live' | 'deaf' | 'away' | 'gone' | 'unknown' | 'not_checked';
 

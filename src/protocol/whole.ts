@@ -2,21 +2,18 @@
 // inside can close the fence, imitate a receipt of ours or command a terminal.
 
 import type { envelopeOf } from './delivery.ts';
-import { harmless, quoted } from './json.ts';
+import { quoted } from './json.ts';
+import { inertLine } from './untrusted.ts';
 
 const openTag = '<postbell-message>';
 const closeTag = '</postbell-message>';
 
-/** Openings and closings of our own fence and of a host's wrapper, in any letter case. */
-const wrapper = /<(?=\s*\/?\s*(?:postbell|channel))/giu;
-
-const unwrapped = (text: string): string => text.replace(wrapper, '&lt;');
-const label = (text: string): string => unwrapped(quoted(text));
+const label = (text: string): string => inertLine(quoted(text));
 
 /** Every line as it is, but harmless, and with no wrapper tag in it. */
 export function fenced(body: string): string {
-  const lines = body.split(/\r\n|[\n\r\u2028\u2029]/u).map((line) => harmless(line.replaceAll('\t', '  ')));
-  return [openTag, ...lines.map(unwrapped), closeTag].join('\n');
+  const lines = body.split(/\r\n|[\n\r\u2028\u2029]/u).map((line) => inertLine(line.replaceAll('\t', '  ')));
+  return [openTag, ...lines, closeTag].join('\n');
 }
 
 export function renderWhole(envelope: ReturnType<typeof envelopeOf>): string {

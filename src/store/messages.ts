@@ -4,6 +4,7 @@ import type { MailEvent, ReceiptEvent } from '../protocol/delivery.ts';
 import { isAttentionWorthy, type Message } from '../protocol/message.ts';
 import type { Database, Row } from './database.ts';
 import { mine, parametersOf } from './inbox.ts';
+import { instantOf } from './instant.ts';
 
 /** Columns of a message with its delivery and event, as `messageOf` reads them. */
 export const messageColumns = `
@@ -30,7 +31,8 @@ const optionalColumns = [
 /** A row of `messageColumns` as a message; absent fields are left out. */
 export function messageOf(row: Row): Message {
   const { transport, source_host, caller_session, quiet, hops, ...columns } = row;
-  const message: Record<string, unknown> = { ...columns };
+  const created_at = instantOf(columns.created_at as string);
+  const message: Record<string, unknown> = { ...columns, created_at };
   for (const name of optionalColumns) if (message[name] === null) delete message[name];
   if (quiet === 1) message.quiet = true;
   if (hops !== 0) message.hops = hops;
@@ -52,6 +54,7 @@ export function storedOf(row: Row, now: string): StoredMessage {
     event_seq: event_seq as number,
     waiting: open === 1 && !expired,
     attention: isAttentionWorthy(message, held === 1),
+    held: held === 1,
     ...(superseded_by !== null && { superseded_by: superseded_by as string }),
   };
 }
@@ -142,7 +145,7 @@ const historyOf = `
       OR m.caller_session IN (SELECT value FROM json_each(:sessions)))))
   ORDER BY m.created_at DESC, m.message_id DESC LIMIT :count`;
 
-type Events = Pick<Messages, 'events' | 'receiptEvents' | 'cursorPosition' | 'cursorToken'>;
+type Events = Pick<Messages, 'events' | 'receiptEvents' | 'bounds'>;
 
 function events(database: Database): Events {
   return {
@@ -170,30 +173,10 @@ function events(database: Database): Events {
           count,
         )
         .map(({ seq, ...event }) => ({ seq: seq as number, event: event as unknown as ReceiptEvent })),
-    cursorPosition: ({ project, side, name }, token) =>
-      database.get(
-        'SELECT position FROM cursor WHERE token = ? AND project = ? AND side = ? AND name = ?',
-        token,
-        project,
-        side,
-        name,
-      )?.position as number | undefined,
-    cursorToken: ({ project, side, name }, position, newToken) => {
-      database.run(
-        'INSERT OR IGNORE INTO cursor VALUES (?, ?, ?, ?, ?)',
-        newToken,
-        project,
-        side,
-        name,
-        position,
-      );
-      return database.get(
-        'SELECT token FROM cursor WHERE project = ? AND side = ? AND name = ? AND position = ?',
-        project,
-        side,
-        name,
-        position,
-      )?.token as string;
+    bounds: () => {
+      const first = database.get('SELECT event_id FROM event ORDER BY seq LIMIT 1')?.event_id;
+      const last = database.get('SELECT max(seq) AS seq FROM event')?.seq;
+      return first === undefined ? undefined : { first: first as string, last: last as number };
     },
   };
 }

@@ -13,6 +13,7 @@ import { Database, isBusy, storeFault } from './database.ts';
 import { failures } from './failures.ts';
 import { fallbacks } from './fallbacks.ts';
 import { feed } from './feed.ts';
+import { groupCommits } from './group.ts';
 import { identity } from './identity.ts';
 import { listener } from './listener.ts';
 import { messages } from './messages.ts';
@@ -39,6 +40,8 @@ export interface StoreOptions {
   random: Random;
   /** How long a writer waits for the lock. */
   lockWaitMs?: number;
+  /** For a process that writes for many: writes of one turn of the event loop share a commit. */
+  groupCommits?: boolean;
 }
 
 /** Opens the store at `path`, makes and migrates it where needed. Fault as `Store.write`. */
@@ -141,6 +144,9 @@ export function storeOver(database: Database, options: StoreOptions): Store {
     }
   };
 
+  const transact = <T>(work: (tx: Tx) => T): Promise<T> =>
+    patiently(options, () => within('BEGIN IMMEDIATE', work));
+
   return {
     read: (work) => {
       try {
@@ -149,7 +155,7 @@ export function storeOver(database: Database, options: StoreOptions): Store {
         throw storeFault(error, path);
       }
     },
-    write: (work) => patiently(options, () => within('BEGIN IMMEDIATE', work)),
+    write: options.groupCommits ? groupCommits(database, options.clock, transact) : transact,
     changed: () => {
       const version = database.get('PRAGMA data_version')?.data_version;
       const changed = version !== seenVersion;

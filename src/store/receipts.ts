@@ -1,10 +1,14 @@
 import type { FactRow, Receipts } from '../ports/store.ts';
 import type { MessageReceipt } from '../protocol/receipts.ts';
 import type { Database, Row } from './database.ts';
+import { instantOf } from './instant.ts';
 
-/** Leaves out columns that hold nothing. */
+/** Leaves out columns that hold nothing; times as they are returned. */
 function present(row: Row): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(row).filter(([, value]) => value !== null));
+  const fields = Object.entries(row).filter(([, value]) => value !== null);
+  return Object.fromEntries(
+    fields.map(([name, value]) => [name, name.endsWith('_at') ? instantOf(String(value)) : value]),
+  );
 }
 
 const receiptColumns = `receipt_id, receipt_kind, value, 'receipt' AS source, actor, idempotency_key, caller_session,

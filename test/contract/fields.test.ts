@@ -7,7 +7,7 @@ import { type Fields, readFields } from '../../src/protocol/fields.ts';
 import { makeId } from '../../src/protocol/id.ts';
 import { acknowledgeFields, pollFields, receiveFields, sendFields } from '../../src/protocol/requests.ts';
 import { seededRandom } from './clock.ts';
-import { letter, ok, refused } from './desk.ts';
+import { letter, ok, openScene, posted, refused } from './desk.ts';
 
 const sample = {
   name: { kind: 'name', required: true, about: '' },
@@ -74,7 +74,7 @@ describe('a closed list of fields', () => {
       expect(refused(readFields(sample, input)).code).toBe('invalid_request');
   });
 
-  it('requires what a send requires, and takes no provenance from a caller', () => {
+  it('[MSG-018] of a send requires what it requires, fills in the rest, and takes nothing else', async () => {
     for (const field of ['project', 'sender', 'recipient', 'idempotency_key', 'payload']) {
       const { [field]: _, ...rest } = letter();
       expect(refused(readFields(sendFields, rest))).toMatchObject({
@@ -84,6 +84,18 @@ describe('a closed list of fields', () => {
     }
     for (const field of ['sender_host', 'source_host', 'transport', 'provenance', 'session', 'actor'])
       expect(refused(readFields(sendFields, letter({ [field]: 'x' }))).details).toEqual({ field });
+    const sent = await posted(await openScene());
+    expect(sent).toMatchObject({ target_kind: 'principal', content_type: 'text/plain', privacy: 'private' });
+  });
+
+  it('[MSG-026] of a status and a task takes their values and no other', () => {
+    for (const status of ['update', 'needs_input', 'result', 'failed', 'canceled'])
+      expect(ok(readFields(sendFields, letter({ status }))).status).toBe(status);
+    for (const status of ['cancelled', 'done', 'Update', '', 1, ['result']])
+      expect(refused(readFields(sendFields, letter({ status }))).details).toEqual({ field: 'status' });
+    for (const task_id of ['', 'x'.repeat(256), 7])
+      expect(refused(readFields(sendFields, letter({ task_id }))).details).toEqual({ field: 'task_id' });
+    expect(ok(readFields(sendFields, letter({ task_id: 'x'.repeat(255) }))).task_id).toHaveLength(255);
   });
 
   it('takes one recipient, not a list', () => {

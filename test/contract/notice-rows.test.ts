@@ -5,6 +5,7 @@ import path from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { listenerBell } from '../../src/hosts/claude-code/bell.ts';
 import { acknowledge } from '../../src/mailbox/acknowledge.ts';
+import { history } from '../../src/mailbox/history.ts';
 import { commitBatch, nextBatch } from '../../src/mailbox/listen.ts';
 import { notifierLockName, runNotifier } from '../../src/mailbox/notifier.ts';
 import { reconcile } from '../../src/mailbox/ring.ts';
@@ -60,6 +61,24 @@ describe('a notice', () => {
     expect(s.rings().map(({ text }) => text)).toEqual([
       expect.stringContaining('1 message waits and 2 progress'),
     ]);
+  });
+
+  it('[INB-038] is held back by no reading without its id, nor by consuming through history', async () => {
+    await s.attach();
+    s.startNotifier();
+    for (const id of [undefined, 'ab12cd34', 'stale']) {
+      const { message_id } = await posted(s.desk);
+      await advance(1_000);
+      const rung = s.rings().length;
+      expect(s.waiting(id)).toEqual([message_id]);
+      const all = { project: 'shop', peer: 'alice', consume: true };
+      expect(ok(await history(s.desk, all, ringing.caller))).toMatchObject({ consumed: 1 });
+      expect([s.waiting(id), s.stateOf(message_id)]).toEqual([[], 'receiver_acknowledged']);
+      const next = await posted(s.desk);
+      await advance(1_000);
+      expect(s.rings()).toHaveLength(rung + 1);
+      await s.done(next.message_id);
+    }
   });
 
   it('[INB-042] that comes twice after acknowledging brings no body back', async () => {

@@ -89,7 +89,7 @@ describe('receiving', () => {
   });
 
   it('[INB-072] is no error where nothing waits', () => {
-    expect(ok(read())).toEqual({ messages: [], remaining: 0, progress_waiting: 0 });
+    expect(ok(read())).toEqual({ messages: [], remaining: 0, progress_waiting: 0, elsewhere: [] });
   });
 
   it('[INB-067] takes any id of a notice, or none, for the same answer', async () => {

@@ -180,7 +180,7 @@ describe('a send to an exact session', () => {
     async (bell) => {
       viaRouter();
       await attach(desk, 's1', { bell });
-      const room = 16_384 - envelopeBytes(await posted(desk, toSession({ payload: '' })));
+      const room = 16_384 - envelopeBytes(await posted(desk, toSession({ payload: 'x' })));
       const handed = desk.handed.length;
       expect(
         (await posted(desk, toSession({ payload: '\u20ac'.repeat(room / 3) + 'x'.repeat(room % 3) })))

@@ -3,11 +3,10 @@
 import { chmodSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import BetterSqlite3 from 'better-sqlite3';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { ack } from '../../src/mailbox/ack.ts';
 import { acknowledge } from '../../src/mailbox/acknowledge.ts';
 import { intake } from '../../src/mailbox/intake.ts';
-import { poll } from '../../src/mailbox/poll.ts';
 import { send } from '../../src/mailbox/send.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { Fault } from '../../src/protocol/errors.ts';
@@ -21,7 +20,6 @@ import {
   attach,
   difference,
   letter,
-  ok,
   openScene,
   posted,
   read,
@@ -127,6 +125,22 @@ describe('the store', () => {
   });
 });
 
+describe('every connection', () => {
+  it('[MSG-004] writes with synchronous=FULL, set and read back, not the first one alone', async () => {
+    const pragma = vi.spyOn(BetterSqlite3.prototype, 'pragma');
+    try {
+      const desk = await openScene();
+      await desk.secondStore();
+      const read = pragma.mock.calls.flatMap(([text], nth) =>
+        text === 'synchronous' ? [pragma.mock.results[nth]?.value] : [],
+      );
+      expect(read).toEqual([2, 2]);
+    } finally {
+      pragma.mockRestore();
+    }
+  });
+});
+
 describe('an action that fails at any of its statements', () => {
   it('[INB-074, MSG-005] leaves no row of any kind', async () => {
     const desk = await openScene();
@@ -161,23 +175,5 @@ describe('an action that fails at any of its statements', () => {
       await action();
     }
     expect(desk.counts()).toMatchObject({ message: 3, receipt: 4 });
-  });
-
-  it('does not keep a poll from answering: only the place in it has no name yet', async () => {
-    const desk = await openScene();
-    await posted(desk);
-    const { database, store } = failingStore(desk);
-    const failing = { ...desk, store };
-    const scope = { project: 'shop', recipient: 'bob' };
-    database.left = 1;
-    expect(await poll(failing, scope)).toMatchObject({ events: [{}], next_cursor: null });
-    const named = ok(await poll(failing, scope)).next_cursor as string;
-    expect(named).toMatch(/^cur_/);
-    await posted(desk, { idempotency_key: 'second' });
-    database.left = 1;
-    expect(await poll(failing, { ...scope, cursor: named })).toMatchObject({
-      events: [{}],
-      next_cursor: named,
-    });
   });
 });

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Home, makeHome } from './home.ts';
 import { answer, program } from './postbell.ts';
 
-const rounds = 50;
+const rounds = 200;
 
 let home: Home;
 beforeEach(() => {
@@ -42,7 +42,7 @@ function sendAndKill(key: string): Promise<string> {
 }
 
 describe('kill -9', () => {
-  it(`leaves every answered send in the store, ${rounds} times`, async () => {
+  it(`[MSG-004] leaves every answered send in the store, ${rounds} times`, async () => {
     const answered: string[] = [];
     for (let round = 0; round < rounds; round += 1) {
       const text = await sendAndKill(`k${round}`);
@@ -50,18 +50,18 @@ describe('kill -9', () => {
       expect(id).toBeDefined();
       answered.push(id as string);
     }
-    const { events } = await answer(home.env, home.project, [
-      'message',
-      'poll',
-      '--project',
-      'p',
-      '--recipient',
-      'r',
-      '--limit',
-      '100',
-    ]);
-    expect((events as { message_id: string }[]).map(({ message_id }) => message_id)).toEqual(answered);
-    for (const round of [0, 24, 49]) {
+    const stored: string[] = [];
+    const poll = ['message', 'poll', '--project', 'p', '--recipient', 'r', '--limit', '100'];
+    for (let cursor: string | undefined; stored.length < rounds; ) {
+      const more = cursor === undefined ? [] : ['--cursor', cursor];
+      const { events, next_cursor } = await answer(home.env, home.project, [...poll, ...more]);
+      const page = events as { message_id: string }[];
+      if (page.length === 0) break;
+      stored.push(...page.map(({ message_id }) => message_id));
+      cursor = next_cursor as string;
+    }
+    expect(stored).toEqual(answered);
+    for (const round of [0, 99, rounds - 1]) {
       const scope = ['--project', 'p', '--recipient', 'r', '--message-id', answered[round] as string];
       expect(await answer(home.env, home.project, ['message', 'fetch', ...scope])).toMatchObject({
         payload: `body k${round}`,

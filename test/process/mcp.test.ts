@@ -25,7 +25,14 @@ afterEach(async () => {
 describe('postbell mcp', () => {
   it('lists its tools, each with a closed schema, and stays under 2,048 characters of instructions', async () => {
     const { tools } = await alice.client.listTools();
-    expect(tools.map(({ name }) => name)).toEqual(['message', 'receive_messages', 'acknowledge_messages']);
+    expect(tools.map(({ name }) => name)).toEqual([
+      'message',
+      'receive_messages',
+      'acknowledge_messages',
+      'conversation_history',
+      'message_status',
+      'cancel_task',
+    ]);
     for (const { inputSchema } of tools)
       expect(inputSchema).toMatchObject({ type: 'object', additionalProperties: false });
     expect((alice.client.getInstructions() as string).length).toBeLessThan(2_048);
@@ -120,6 +127,7 @@ describe('postbell mcp', () => {
       messages: [],
       progress_waiting: 0,
       remaining: 0,
+      elsewhere: [],
     });
 
     const byTool = await alice.call('message', { action: 'receipts', ...scope });

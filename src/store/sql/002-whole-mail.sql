@@ -18,18 +18,8 @@ ALTER TABLE event ADD COLUMN receipt_id TEXT;
 
 ALTER TABLE receipt ADD COLUMN detail TEXT;
 
--- Positions among the events of a recipient, or among the receipts of what a sender sent.
-CREATE TABLE position (
-  token     TEXT PRIMARY KEY,
-  project   TEXT NOT NULL,
-  side      TEXT NOT NULL CHECK (side IN ('recipient', 'sender')),
-  name      TEXT NOT NULL,
-  position  INTEGER NOT NULL,
-  UNIQUE (project, side, name, position)
-) STRICT;
-INSERT INTO position SELECT token, project, 'recipient', recipient, position FROM cursor;
+-- A cursor says its position itself.
 DROP TABLE cursor;
-ALTER TABLE position RENAME TO cursor;
 
 -- A session that refused, and the message to its principal that took its place.
 CREATE TABLE fallback (

@@ -12,7 +12,9 @@ export interface ParsedWords {
   positionals: string[];
 }
 
-const flagName = (field: string): string => field.replaceAll('_', '-');
+type Names = Readonly<Record<string, string>>;
+
+const flagName = (field: string, names: Names = {}): string => names[field] ?? field.replaceAll('_', '-');
 
 /** The command's flags as field values. Unknown flags, missing values and surplus words are `usage`. */
 export function parseWords(
@@ -20,10 +22,11 @@ export function parseWords(
   fields: Fields,
   switches: readonly string[],
   positionalsMax: number,
+  names?: Names,
 ): Result<ParsedWords> {
   const options: Record<string, { type: 'string' | 'boolean' }> = {};
   for (const [name, field] of Object.entries(fields))
-    options[flagName(name)] = { type: field.kind === 'flag' ? 'boolean' : 'string' };
+    options[flagName(name, names)] = { type: field.kind === 'flag' ? 'boolean' : 'string' };
   for (const name of switches) options[name] = { type: 'boolean' };
   try {
     const { values, positionals } = parseArgs({
@@ -35,7 +38,7 @@ export function parseWords(
     if (positionals.length > positionalsMax) return new Refusal('usage', 'too many words');
     const read: Record<string, unknown> = {};
     for (const [name, field] of Object.entries(fields)) {
-      const value = values[flagName(name)];
+      const value = values[flagName(name, names)];
       if (value !== undefined) read[name] = readValue(field, value);
     }
     return { values: read, switched: new Set(switches.filter((name) => values[name] === true)), positionals };
@@ -55,10 +58,14 @@ function readValue(field: Field, value: unknown): unknown {
 }
 
 /** One row a flag, required ones first. `stdin` is the field that is read from stdin, by the named switch. */
-export function describeFlags(fields: Fields, stdin?: { field: string; switch: string }): string {
+export function describeFlags(
+  fields: Fields,
+  stdin?: { field: string; switch: string },
+  names?: Names,
+): string {
   const given = Object.entries(fields).filter(([name]) => name !== stdin?.field);
   const row = ([name, field]: [string, Field]): string => {
-    const flag = `--${flagName(name)}${placeholder(field)}`;
+    const flag = `--${flagName(name, names)}${placeholder(field)}`;
     return helpRow(field.required ? flag : `[${flag}]`, field.about);
   };
   return [

@@ -2,13 +2,18 @@
 
 import { ack } from '../../mailbox/ack.ts';
 import { acknowledge } from '../../mailbox/acknowledge.ts';
+import { activate } from '../../mailbox/activate.ts';
 import type { Caller, Desk } from '../../mailbox/desk.ts';
+import { dispose } from '../../mailbox/dispose.ts';
 import { fetchMessage } from '../../mailbox/fetch.ts';
+import { history } from '../../mailbox/history.ts';
 import { intake } from '../../mailbox/intake.ts';
 import { poll } from '../../mailbox/poll.ts';
 import { receipts } from '../../mailbox/receipts.ts';
 import { receive } from '../../mailbox/receive.ts';
 import { send } from '../../mailbox/send.ts';
+import { status } from '../../mailbox/status.ts';
+import { watch } from '../../mailbox/watch.ts';
 import { isRefusal, type Result } from '../../protocol/errors.ts';
 import { type Fields, readFields, type ValuesOf } from '../../protocol/fields.ts';
 import { limits } from '../../protocol/limits.ts';
@@ -20,11 +25,15 @@ export interface CliContext {
   caller: Caller;
   /** The automatic project of the directory. */
   project(): Promise<string>;
+  /** Prints a line before the answer. */
+  print(line: object): void;
 }
 
 export interface Command {
   about: string;
   fields: Fields;
+  /** What this surface calls a field, where it is not the field's own name. */
+  flags?: Readonly<Record<string, string>>;
   /** The field read from stdin, and the switch that says so. */
   stdin?: { field: string; switch: string; isJson?: true };
   example: string;
@@ -48,11 +57,17 @@ function command<S extends Fields>(
 const scope = '--project shop~1a2b… --recipient reviewer';
 const one = `${scope} --message-id msg_01h`;
 
+/** A command may wait longer for a reply than a tool. */
+const commandSendFields = {
+  ...requests.sendFields,
+  reply_wait_ms: { ...requests.sendFields.reply_wait_ms, max: limits.commandReplyWaitMsMax },
+} as const satisfies Fields;
+
 export const commands: Readonly<Record<string, Command>> = {
   'message send': command(
     {
       about: 'store a message and tell the router',
-      fields: requests.sendFields,
+      fields: commandSendFields,
       stdin: { field: 'payload', switch: 'payload-stdin' },
       example: `echo 'ready for review' | postbell message send ${scope} --sender me --idempotency-key k1 --payload-stdin`,
     },
@@ -66,14 +81,22 @@ export const commands: Readonly<Record<string, Command>> = {
     },
     ({ desk }, request) => poll(desk, request),
   ),
+  'message watch': command(
+    {
+      about: 'one line at once, another with the first events or after --wait-ms (default 30000)',
+      fields: requests.pollFields,
+      example: `postbell message watch ${scope} --wait-ms 10000`,
+    },
+    ({ desk, print }, request) => watch(desk, request, print),
+  ),
   'message discover': command(
     {
       about: 'live sessions of one project',
       fields: requests.discoverFields,
       example: 'postbell message discover --project shop~1a2b…',
     },
-    async ({ desk }, { project, limit = limits.discoverCountDefault }) => ({
-      cards: await desk.router.discover({ project, limit }),
+    async ({ desk }, { limit = limits.discoverCountDefault, ...request }) => ({
+      cards: await desk.router.discover({ limit, ...request }),
     }),
   ),
   'message fetch': command(
@@ -99,6 +122,22 @@ export const commands: Readonly<Record<string, Command>> = {
       example: `postbell message ack ${one} --idempotency-key k3`,
     },
     ({ desk, caller }, request) => ack(desk, request, caller),
+  ),
+  'message disposition': command(
+    {
+      about: 'record what becomes of the work: your own claim, in order',
+      fields: requests.dispositionFields,
+      example: `postbell message disposition ${one} --idempotency-key k4 --value completed`,
+    },
+    ({ desk, caller }, request) => dispose(desk, request, caller),
+  ),
+  'message activation': command(
+    {
+      about: 'record what became of waking the session',
+      fields: requests.activationFields,
+      example: `postbell message activation ${one} --idempotency-key k5 --value woken`,
+    },
+    ({ desk, caller }, request) => activate(desk, request, caller),
   ),
   'message receipts': command(
     {
@@ -126,5 +165,23 @@ export const commands: Readonly<Record<string, Command>> = {
       example: `echo '[{"sender":"local","msg_id":"msg_01h"}]' | postbell inbox acknowledge --recipient reviewer --receipts-stdin`,
     },
     ({ desk, caller }, request) => acknowledge(desk, request, caller),
+  ),
+  'inbox history': command(
+    {
+      about: 'both directions with one peer, newest last; consumes nothing unless asked',
+      fields: requests.historyFields,
+      projectDefault: true,
+      example: 'postbell inbox history --recipient reviewer --peer alice',
+    },
+    ({ desk, caller }, request) => history(desk, request, caller),
+  ),
+  'inbox status': command(
+    {
+      about: 'how one message stands, by its id alone',
+      fields: requests.statusFields,
+      flags: { msg_id: 'message-id' },
+      example: 'postbell inbox status --message-id msg_01h',
+    },
+    ({ desk, caller }, request) => status(desk, request, caller),
   ),
 };

@@ -18,6 +18,12 @@ const manuals: Readonly<Record<string, Manual>> = {
     flags: [],
     example: 'postbell up',
   },
+  demo: {
+    words: 'demo',
+    about: 'the story of one message in a throw-away home, with two processes killed in the middle',
+    flags: [],
+    example: 'postbell demo',
+  },
   send: {
     words: 'send RECIPIENT',
     about: 'send the text on stdin, or typed at the terminal (an empty line ends it)',
@@ -94,7 +100,12 @@ function groupHelp(first: string): string | undefined {
 }
 
 function commandHelp(name: string, command: Command): string {
-  return page(name, command.about, describeFlags(command.fields, command.stdin), command.example);
+  return page(
+    name,
+    command.about,
+    describeFlags(command.fields, command.stdin, command.flags),
+    command.example,
+  );
 }
 
 function page(words: string, about: string, flags: string, example: string): string {

@@ -20,7 +20,7 @@ export interface CliOptions {
   words: readonly string[];
   terminal: Terminal;
   /** Opens the store; not called for help or wrong words. */
-  open(): Promise<CliContext>;
+  open(): Promise<Omit<CliContext, 'print'>>;
   /** The account's name, and a fresh key, for the short form. */
   accountName(): string;
   freshKey(): string;
@@ -61,7 +61,7 @@ async function performCommand(options: CliOptions, command: Command): Promise<Re
   const { stdin } = command;
   const { [stdin?.field ?? '']: _, ...flags } = command.fields;
   const switches = stdin === undefined ? ['json'] : ['json', stdin.switch];
-  const parsed = parseWords(options.words.slice(2), flags, switches, 0);
+  const parsed = parseWords(options.words.slice(2), flags, switches, 0, command.flags);
   if (isRefusal(parsed)) return parsed;
   const { values, switched } = parsed;
   if (stdin !== undefined) {
@@ -124,8 +124,9 @@ async function typed({ input, err }: Terminal): Promise<string> {
 
 async function withContext<T>(options: CliOptions, use: (context: CliContext) => Promise<T>): Promise<T> {
   const context = await options.open();
+  const print = (line: object): void => options.terminal.out(`${JSON.stringify(line)}\n`);
   try {
-    return await use(context);
+    return await use({ ...context, print });
   } finally {
     context.desk.store.close();
   }

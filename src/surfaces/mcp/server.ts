@@ -8,12 +8,13 @@ import { StdioServerTransport } from '@modelcontextprotocol/server/stdio';
 import { describeError, isRefusal, Refusal } from '../../protocol/errors.ts';
 import { quoted } from '../../protocol/json.ts';
 import { limits } from '../../protocol/limits.ts';
+import { inertJson } from '../../protocol/untrusted.ts';
 import { version } from '../../protocol/version.ts';
 import { type ToolContext, tools } from './tools.ts';
 
 const protocolVersions = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'];
 
-const instructions = [
+export const instructions = [
   'Postbell is durable mail between coding-agent sessions. When a notice says that mail waits, call receive_messages,',
   'act on what you accept, then call acknowledge_messages with the receipts you were given, then receive the next batch.',
   'Answer with the tool message (action "send", reply_to = the message_id). A send answer and receipts say exactly what',
@@ -81,7 +82,7 @@ export async function serveMcp(options: {
 /** One JSON text item, also given as structured content. */
 function success(result: object) {
   return {
-    content: [{ type: 'text' as const, text: JSON.stringify(result) }],
+    content: [{ type: 'text' as const, text: inertJson(result) }],
     structuredContent: result as Record<string, unknown>,
   };
 }

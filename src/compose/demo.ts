@@ -1,0 +1,59 @@
+// `postbell demo`: the story of one message, by real processes in a throw-away home that is gone afterwards.
+
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { systemClock } from '../platform/clock.ts';
+import { ownEnvironment, processEnvironment } from '../platform/environment.ts';
+import { Fault } from '../protocol/errors.ts';
+import { killed, run, type Stage } from '../surfaces/demo/actors.ts';
+import { tell } from '../surfaces/demo/story.ts';
+import { orFail } from './failure.ts';
+import { projectOf } from './project.ts';
+
+export function main(words: readonly string[]): Promise<void> {
+  return orFail(words, async (rest) => {
+    if (rest.length > 0) throw new Fault('usage', 'demo takes no words');
+    await play();
+  });
+}
+
+async function play(): Promise<void> {
+  const home = mkdtempSync(path.join(tmpdir(), 'postbell-demo-'));
+  const project = path.join(home, 'demo');
+  mkdirSync(project);
+  const stage: Stage = {
+    command: [process.execPath, path.join(__dirname, 'postbell.cjs')],
+    cwd: project,
+    project: await projectOf(project),
+    env: environmentOf(home, project),
+    clock: systemClock,
+    cast: new Set(),
+  };
+  const end = async (): Promise<void> => {
+    await run(stage, ['router', 'stop']).catch(() => {});
+    await Promise.all([...stage.cast].map(killed));
+    rmSync(home, { recursive: true, force: true, maxRetries: 5 });
+  };
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
+    process.once(signal, () => void end().finally(() => process.exit(1)));
+  try {
+    const whole = await tell(stage, (text) => process.stdout.write(`${text}\n`));
+    if (!whole) process.exitCode = 1;
+  } finally {
+    await end();
+  }
+}
+
+/** Nothing of a real store, session or host. */
+function environmentOf(home: string, project: string): Record<string, string> {
+  const kept = Object.entries(ownEnvironment(processEnvironment)).filter(
+    ([name]) => !name.startsWith('POSTBELL_') && !name.startsWith('XDG_'),
+  );
+  return {
+    ...Object.fromEntries(kept),
+    HOME: home,
+    POSTBELL_HOME: path.join(home, 'data'),
+    CLAUDE_PROJECT_DIR: project,
+  };
+}

@@ -1,0 +1,122 @@
+// The one transaction of a send: message, delivery, event and idempotency record, or the message that the key already
+// names, or a refusal that leaves no row of any kind. The first check that fails is the answer.
+
+import { sha256Hex } from '../crypto/hash.ts';
+import type { Tx } from '../ports/store.ts';
+import { isRefusal, Refusal, type Result } from '../protocol/errors.ts';
+import type { Json } from '../protocol/json.ts';
+import { utf8Bytes } from '../protocol/json.ts';
+import { needsNoAnswer } from '../protocol/loop-guard.ts';
+import { contentFields, contentOf, type Message, readPayload } from '../protocol/message.ts';
+import type { SendRequest } from '../protocol/requests.ts';
+import { nameable } from '../protocol/session.ts';
+import { type Caller, type Desk, newId, timestamp } from './desk.ts';
+import { checkLoop, hopsOf } from './guard.ts';
+
+/** A message as it will be stored, before the store was asked. */
+export interface Draft {
+  message: Message;
+  payload: Json;
+  idempotency_key: string;
+  content_sha256: string;
+  payload_json: string;
+  payload_sha256: string;
+}
+
+export interface Stored {
+  message: Message;
+  /** The loop guard found that it needs no turn. */
+  held: boolean;
+}
+
+export function draft(desk: Desk, request: SendRequest, caller: Caller): Result<Draft> {
+  const { payload, idempotency_key, ...fields } = contentFields(request);
+  const encoded = readPayload(fields.content_type, payload);
+  if (isRefusal(encoded)) return encoded;
+  const message: Message = {
+    message_id: newId(desk, 'msg'),
+    delivery_id: newId(desk, 'dlv'),
+    event_id: newId(desk, 'evt'),
+    ...fields,
+    created_at: timestamp(desk),
+    provenance: {
+      transport: caller.transport,
+      source_host: caller.source_host,
+      ...(caller.session !== undefined && { session: caller.session }),
+    },
+  };
+  return {
+    message,
+    payload,
+    idempotency_key,
+    content_sha256: sha256Hex(contentOf(request, encoded.canonical)),
+    payload_json: encoded.json,
+    payload_sha256: sha256Hex(encoded.canonical),
+  };
+}
+
+/** Stores the draft, or answers what its key already names. */
+export function store(tx: Tx, desk: Desk, given: Draft): Result<Stored> {
+  const { message, idempotency_key, content_sha256 } = given;
+  const earlier = tx.messages.byIdempotencyKey(message.project, message.sender, idempotency_key);
+  if (earlier === undefined) return insert(tx, desk, given);
+  if (earlier.content_sha256 !== content_sha256)
+    return new Refusal('idempotency_conflict', 'this idempotency_key was used for other content', {
+      field: 'idempotency_key',
+      message_id: earlier.message_id,
+    });
+  const stored = tx.messages.byId(earlier.message_id) as NonNullable<ReturnType<Tx['messages']['byId']>>;
+  return { message: stored.message, held: stored.held };
+}
+
+function insert(tx: Tx, desk: Desk, given: Draft): Result<Stored> {
+  const nowMs = desk.clock.nowMs();
+  const hops = hopsOf(tx, given.message.reply_to);
+  const message: Message = hops === 0 ? given.message : { ...given.message, hops };
+  const refusal =
+    checkExpiry(message, nowMs) ??
+    checkNameable(tx, message) ??
+    checkLoop(tx, message, nowMs) ??
+    checkQuota(tx, desk, given.payload_json);
+  if (refusal !== undefined) return refusal;
+  const held = needsNoAnswer({ ...message, payload: given.payload });
+  tx.messages.insert({
+    message,
+    held,
+    idempotency_key: given.idempotency_key,
+    content_sha256: given.content_sha256,
+    payload: given.payload_json,
+    payload_sha256: given.payload_sha256,
+  });
+  tx.tasks.supersede(message);
+  return { message, held };
+}
+
+function checkExpiry({ expires_at }: Message, nowMs: number): Refusal | undefined {
+  return expires_at !== undefined && Date.parse(expires_at) <= nowMs
+    ? new Refusal('invalid_request', 'expires_at must lie ahead', { field: 'expires_at' })
+    : undefined;
+}
+
+/** A session that cannot name itself when it records intake could never take the message in. */
+function checkNameable(tx: Tx, { project, intended_session }: Message): Refusal | undefined {
+  if (intended_session === undefined) return undefined;
+  const registered = tx.sessions.registered(project, tx.identity.chain(intended_session));
+  if (registered === undefined || nameable(registered.adapter_kind)) return undefined;
+  return new Refusal(
+    'session_not_nameable',
+    `a session of host ${registered.host_kind} (${registered.adapter_kind}) cannot name itself`,
+    { field: 'intended_session', host_kind: registered.host_kind },
+  );
+}
+
+/** The owner's budget counts logical payload bytes. */
+export function checkQuota(tx: Tx, { quota }: Desk, payloadJson: string): Refusal | undefined {
+  if (quota === undefined) return undefined;
+  if (quota === 'malformed')
+    return new Refusal('invalid_storage_quota', 'POSTBELL_STORAGE_QUOTA_BYTES is no whole number');
+  const bytes = tx.messages.payloadBytes() + utf8Bytes(payloadJson);
+  return bytes > quota
+    ? new Refusal('storage_quota_exceeded', `payloads would take ${bytes} bytes; the owner allows ${quota}`)
+    : undefined;
+}

@@ -1,0 +1,36 @@
+// The loop guard of a send, asked within its transaction.
+
+import type { Tx } from '../ports/store.ts';
+import { Refusal } from '../protocol/errors.ts';
+import { limits } from '../protocol/limits.ts';
+import type { Message } from '../protocol/message.ts';
+
+/** One hop more than the message it answers; nothing where it answers none that is known. */
+export function hopsOf(tx: Tx, replyTo: string | undefined): number {
+  const answered = replyTo === undefined ? undefined : tx.messages.byId(replyTo);
+  return answered === undefined ? 0 : (answered.message.hops ?? 0) + 1;
+}
+
+/** Refuses `loop_limit` and `rate_limited`. */
+export function checkLoop(tx: Tx, message: Message, nowMs: number): Refusal | undefined {
+  const { hops = 0, project, recipient, sender, provenance } = message;
+  if (hops === 0) return undefined;
+  if (hops > limits.hopsMax)
+    return new Refusal('loop_limit', `${hops} messages lie between this one and a person`, { hops });
+  const pair = {
+    project,
+    recipient,
+    sender,
+    ...(provenance.session !== undefined && { session: provenance.session }),
+  };
+  const since = new Date(nowMs - limits.automaticWindowMs).toISOString();
+  const recent = tx.messages.automatic(pair, since, limits.automaticCountMax);
+  const oldest = recent[limits.automaticCountMax - 1];
+  if (oldest === undefined) return undefined;
+  const wait_ms = Date.parse(oldest) + limits.automaticWindowMs - nowMs;
+  return new Refusal(
+    'rate_limited',
+    `more than ${limits.automaticCountMax} answers to one recipient in ten minutes; wait ${Math.ceil(wait_ms / 1_000)} s`,
+    { wait_ms },
+  );
+}

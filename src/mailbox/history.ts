@@ -1,0 +1,82 @@
+// A conversation: both directions with one peer, in time order. Read-only, unless the caller asks to consume: then exactly
+// the inbound messages that are returned are taken in and acknowledged, before they are returned.
+
+import type { HistoryRow, Tx } from '../ports/store.ts';
+import type { ReceiptKey } from '../protocol/delivery.ts';
+import { isRefusal, type Result } from '../protocol/errors.ts';
+import type { Json } from '../protocol/json.ts';
+import { limits } from '../protocol/limits.ts';
+import type { Message } from '../protocol/message.ts';
+import type { HistoryRequest } from '../protocol/requests.ts';
+import type { DeliveryState } from '../protocol/states.ts';
+import { consume } from './acknowledge.ts';
+import type { Caller, Desk } from './desk.ts';
+import { inboxOf } from './inbox.ts';
+import { deliveryStateOf } from './state.ts';
+
+export type HistoryMessage = Message & {
+  direction: 'in' | 'out';
+  delivery_state: DeliveryState;
+  superseded_by?: string;
+  payload: Json;
+  receipt?: ReceiptKey;
+  untrusted: true;
+};
+
+export interface HistoryAnswer {
+  peer: string;
+  messages: HistoryMessage[];
+  /** How many of them this call was the first to acknowledge. */
+  consumed: number;
+}
+
+export async function history(
+  desk: Desk,
+  request: HistoryRequest,
+  caller: Caller,
+): Promise<Result<HistoryAnswer>> {
+  if (request.consume !== true) return desk.store.read((tx) => read(tx, desk, request, caller, 0));
+  const answer = await desk.store.write((tx) => {
+    const rows = rowsOf(tx, desk, request, caller);
+    if (isRefusal(rows)) return rows;
+    const inbound = rows.filter((row) => row.direction === 'in');
+    const consumed = inbound.filter((row) => consume(tx, desk, row.stored.message, caller)).length;
+    return read(tx, desk, request, caller, consumed);
+  });
+  if (!isRefusal(answer) && answer.consumed > 0) desk.wake.touch();
+  return answer;
+}
+
+/** Newest last. */
+function rowsOf(tx: Tx, desk: Desk, request: HistoryRequest, caller: Caller): Result<HistoryRow[]> {
+  const inbox = inboxOf(tx, caller, request, desk.clock.nowMs());
+  if (isRefusal(inbox)) return inbox;
+  const sessions = caller.session === undefined ? [] : tx.identity.chain(caller.session);
+  const senders = { labels: inbox.principals, sessions };
+  const count = request.limit ?? limits.receiveCountDefault;
+  return tx.messages.history(inbox, request.peer, senders, count).reverse();
+}
+
+function read(
+  tx: Tx,
+  desk: Desk,
+  request: HistoryRequest,
+  caller: Caller,
+  consumed: number,
+): Result<HistoryAnswer> {
+  const rows = rowsOf(tx, desk, request, caller);
+  if (isRefusal(rows)) return rows;
+  return { peer: request.peer, messages: rows.map((row) => shown(tx, row)), consumed };
+}
+
+function shown(tx: Tx, { stored: { message, superseded_by }, direction }: HistoryRow): HistoryMessage {
+  return {
+    ...message,
+    direction,
+    delivery_state: deliveryStateOf(tx, message.delivery_id),
+    ...(superseded_by !== undefined && { superseded_by }),
+    payload: JSON.parse(tx.messages.payload(message.message_id).json) as Json,
+    ...(direction === 'in' && { receipt: { sender: 'local', msg_id: message.message_id } }),
+    untrusted: true,
+  };
+}

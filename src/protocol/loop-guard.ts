@@ -1,0 +1,35 @@
+// What keeps two agents from waking each other for ever. A message that another caused is one hop further from a person;
+// too many hops are refused, and an answer that says nothing wakes nobody.
+
+import type { Json } from './json.ts';
+import type { MessageStatus } from './message.ts';
+
+const acknowledgements = new Set([
+  'ok',
+  'okay',
+  'ack',
+  'acknowledged',
+  'thanks',
+  'thank you',
+  'got it',
+  'noted',
+  'no_reply',
+  '+1',
+]);
+
+/** A lone thumbs-up or check mark, in any skin tone or presentation. */
+const sign = /^(?:\u{1f44d}[\u{1f3fb}-\u{1f3ff}]?|[\u2713\u2714\u2705\u2611])\ufe0f?$/u;
+
+/** Whether the text is blank, or a reply that only acknowledges. */
+export function needsNoAnswer(message: {
+  payload: Json;
+  status?: MessageStatus;
+  reply_to?: string;
+}): boolean {
+  if (typeof message.payload !== 'string' || message.status !== undefined) return false;
+  const text = message.payload.trim();
+  if (text === '') return true;
+  if (message.reply_to === undefined) return false;
+  const words = text.toLowerCase().replace(/[\s.!?,;:…]+$/u, '');
+  return acknowledgements.has(words) || sign.test(text.replace(/[\s.!]+$/u, ''));
+}

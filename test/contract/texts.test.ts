@@ -1,0 +1,104 @@
+// What people and models are told: never more than is known.
+
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { describeError, Refusal } from '../../src/protocol/errors.ts';
+import { renderNotice, renewalText } from '../../src/protocol/notices.ts';
+import { commands } from '../../src/surfaces/cli/commands.ts';
+import { helpFor, overview } from '../../src/surfaces/cli/help.ts';
+import { instructions } from '../../src/surfaces/mcp/server.ts';
+import { tools } from '../../src/surfaces/mcp/tools.ts';
+import { root } from '../process/postbell.ts';
+
+const toolText = (name: string) => tools.find((tool) => tool.name === name)?.description ?? '';
+const help = ['send', 'up', 'router', 'mcp', 'wait', 'hook', ...Object.keys(commands)]
+  .map((words) => words.split(' '))
+  .map(([first = '', second = '']) => helpFor(first, second) ?? '');
+const shown: Record<string, string> = {
+  instructions,
+  notice: renderNotice({ notification_id: 'ab12', unread: 2, progress: 1 }),
+  renewal: renewalText,
+  overview: overview('1'),
+  ...Object.fromEntries(
+    tools.map(({ name, description, inputSchema }) => [name, description + JSON.stringify(inputSchema)]),
+  ),
+  ...Object.fromEntries(help.map((text, nth) => [`help ${nth}`, text])),
+};
+const documents = ['README.md', 'docs/architecture.md', 'AGENTS.md'].map((file) => [
+  file,
+  readFileSync(path.join(root, file), 'utf8'),
+]);
+const everything = [...Object.entries(shown), ...documents] as [string, string][];
+
+describe('every text', () => {
+  it('[MSG-166, INB-157] promises no exactly-once, no reply, and no waking of a closed session', () => {
+    const promises =
+      /exactly[- ]once|guarantee|always (?:answer|repl|wake)|will (?:answer|reply|wake)|wakes? (?:a )?(?:closed|stopped|ended) session/i;
+    for (const [name, text] of everything)
+      expect(`${name}: ${promises.exec(text)?.[0]}`).toBe(`${name}: undefined`);
+    const readme = readFileSync(path.join(root, 'README.md'), 'utf8');
+    const section = /## What is not promised([\s\S]*?)(?:\n## |$)/.exec(readme)?.[1] ?? '';
+    for (const topic of [/once/, /answers/, /not\s+running/]) expect(section).toMatch(topic);
+  });
+
+  it('[MSG-091, INB-080, INB-108] calls no receipt, acceptance or state read, seen, understood or done', () => {
+    const claims =
+      /\b(?:was|is|has been|were) (?:read|seen|understood|done|completed) by\b|marks? (?:it |them )?as (?:read|seen|done)/i;
+    for (const [name, text] of everything)
+      expect(`${name}: ${claims.exec(text)?.[0]}`).toBe(`${name}: undefined`);
+    expect(toolText('acknowledge_messages')).toMatch(/not that you understood or finished/);
+    expect(toolText('message_status')).toMatch(/not what was understood/);
+    const code = sources('src').filter((file) => /accept/i.test(file.text));
+    for (const { file, text } of code)
+      expect(`${file}: ${/accepted (?:means|proves) (?:it was )?(?:read|seen|done)/i.exec(text)?.[0]}`).toBe(
+        `${file}: undefined`,
+      );
+  });
+
+  it('[MSG-183, INB-073] of the tools says what a caller must know; the instructions stay under 2,048 characters', () => {
+    const message = toolText('message');
+    expect(message).toMatch(/fetch is not intake/i);
+    expect(message).toMatch(/record only what really happened/i);
+    expect(message).toMatch(/untrusted/i);
+    expect(message).toMatch(/discover[\s\S]*session_id[\s\S]*target_kind "session"/);
+    const order = /receive_messages[\s\S]*acknowledge_messages[\s\S]*next batch/;
+    expect(instructions).toMatch(order);
+    expect(toolText('receive_messages')).toMatch(/acknowledge_messages; then receive the next batch/);
+    expect(instructions.length).toBeLessThan(2_048);
+  });
+
+  it('[MSG-161] asks for a person before data goes out or anything consequential is done', () => {
+    for (const text of [instructions, toolText('message')])
+      expect(text.replace(/\s+/g, ' ')).toMatch(
+        /Sending data out, external messages(?:,| and) destructive (?:or other consequential )?acts need visible approval by a person/,
+      );
+  });
+
+  it('[MSG-036] advises to stay well below the envelope to an exact session', () => {
+    expect(toolText('message')).toMatch(/exact session[\s\S]*well under 16 KiB/);
+  });
+
+  it('[INB-088] recommends to read history without consuming, and names consuming a shortcut', () => {
+    const text = toolText('conversation_history');
+    expect(text).toMatch(/consume false and acknowledge exact receipts/);
+    expect(text).toMatch(/shortcut that may lose the response/);
+    expect(helpFor('inbox', 'history')).toMatch(/shortcut that may lose the response/);
+  });
+
+  it('[INB-025] of the documents tells not to remove files of live processes', () => {
+    const readme = readFileSync(path.join(root, 'README.md'), 'utf8');
+    expect(readme).toMatch(/Do not remove store, runtime or lock files while processes run/);
+  });
+
+  it('of an error ends with what to do', () => {
+    expect(describeError(new Refusal('not_available', 'x')).hint).not.toBe('');
+  });
+});
+
+function sources(folder: string): { file: string; text: string }[] {
+  const at = path.join(root, folder);
+  return readdirSync(at, { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.ts'))
+    .map((file) => ({ file, text: readFileSync(path.join(at, file), 'utf8') }));
+}

@@ -1,0 +1,75 @@
+// Times as they are stored and returned, whatever the zone of the machine.
+
+import BetterSqlite3 from 'better-sqlite3';
+import { describe, expect, it } from 'vitest';
+import { intake } from '../../src/mailbox/intake.ts';
+import { poll } from '../../src/mailbox/poll.ts';
+import { receipts } from '../../src/mailbox/receipts.ts';
+import { receive } from '../../src/mailbox/receive.ts';
+import { dispatch } from '../../src/sessions/dispatch.ts';
+import { attach, ok, openScene, posted, sessionCaller } from './desk.ts';
+
+const instant = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
+const isTime = (name: string): boolean => /(?:^|_)at$/.test(name);
+
+/** Every field of any depth whose name says that it is a time. */
+function timesIn(value: unknown): string[] {
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([name, one]) =>
+    isTime(name) && typeof one === 'string' ? [one] : timesIn(one),
+  );
+}
+
+describe('a time', () => {
+  it('[MSG-007] is ISO 8601 UTC with milliseconds in every field, stored and returned, in any zone', async () => {
+    const zone = process.env.TZ;
+    process.env.TZ = 'America/New_York';
+    try {
+      const desk = await openScene();
+      await attach(desk, 's1');
+      const sent = await posted(desk, {
+        expires_at: '2026-03-01T15:00:00+03:00',
+        intended_session: 's1',
+      }).catch(() => undefined);
+      expect(sent).toBeUndefined();
+      const mail = await posted(desk, { expires_at: '2026-03-01T15:00:01+03:00', intended_session: 's1' });
+      expect(mail.expires_at).toBe('2026-03-01T12:00:01.000Z');
+      await dispatch(desk.board, 'shop', mail.delivery_id);
+      const scope = { project: 'shop', recipient: 'bob', message_id: mail.message_id };
+      ok(await intake(desk, { ...scope, idempotency_key: 'k', state: 'fetched' }, sessionCaller('s1')));
+      await desk.clock.advance(5_000);
+      const returned = [
+        mail,
+        ok(await poll(desk, scope)),
+        ok(receipts(desk, scope)),
+        ok(receive(desk, { project: 'shop' }, sessionCaller('s1'))),
+      ];
+      const stored = desk
+        .rows(`SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'`)
+        .flatMap(({ name }) => desk.rows(`SELECT * FROM "${String(name)}"`));
+      const times = timesIn([...returned, ...stored]);
+      expect(times.length).toBeGreaterThan(15);
+      for (const time of times) expect(time).toMatch(instant);
+    } finally {
+      if (zone === undefined) delete process.env.TZ;
+      else process.env.TZ = zone;
+    }
+  });
+
+  it('[MSG-007] of an older row that has no zone counts as UTC', async () => {
+    const zone = process.env.TZ;
+    process.env.TZ = 'America/New_York';
+    try {
+      const desk = await openScene();
+      const { message_id } = await posted(desk);
+      const other = new BetterSqlite3(desk.path);
+      other.prepare('UPDATE message SET created_at = ?').run('2026-02-28 23:30:00');
+      other.close();
+      const [mail] = ok(receive(desk, { project: 'shop' }, sessionCaller('s1'))).messages;
+      expect(mail).toMatchObject({ message_id, created_at: '2026-02-28T23:30:00.000Z' });
+    } finally {
+      if (zone === undefined) delete process.env.TZ;
+      else process.env.TZ = zone;
+    }
+  });
+});
