@@ -24,6 +24,7 @@ import {
   type Scene,
   sessionCaller,
 } from './desk.ts';
+import { fault } from './rung.ts';
 
 let desk: Scene;
 beforeEach(async () => {
