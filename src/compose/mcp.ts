@@ -5,6 +5,7 @@ import { parseArgs } from 'node:util';
 import { listenerBell } from '../hosts/claude-code/bell.ts';
 import type { Caller } from '../mailbox/desk.ts';
 import { type Notifier, runNotifier } from '../mailbox/notifier.ts';
+import { watchReach } from '../mailbox/reachable.ts';
 import { ringForHandOff } from '../mailbox/ring.ts';
 import { describeError, Fault, isRefusal, type Result } from '../protocol/errors.ts';
 import { hex } from '../protocol/id.ts';
@@ -88,12 +89,18 @@ async function serve(flags: Flags): Promise<void> {
   const project = async (): Promise<Result<string>> => {
     const found = await bound();
     if (!isRefusal(found) && initialized && flags.register)
-      reach ??= reachable(local, session, found, caller);
+      reach ??= reachable(local, session, found, { caller, turnAtMs: () => turn.atMs });
     return found;
   };
   let server: McpServer | undefined;
+  const turn = { atMs: local.clock.elapsedMs() };
+  /** Whoever calls a tool is in a turn. */
+  const calling = () => {
+    turn.atMs = local.clock.elapsedMs();
+    return caller();
+  };
   server = await serveMcp({
-    context: { desk: local, caller, project },
+    context: { desk: local, caller: calling, project },
     input: process.stdin,
     output: process.stdout,
     onInitialized: () => {
@@ -115,19 +122,20 @@ function reachable(
   local: Local,
   session: Session,
   project: string,
-  caller: () => Caller & { session: string },
+  { caller, turnAtMs }: { caller: () => Caller & { session: string }; turnAtMs: () => number },
 ) {
   const hasBell =
     session.host === 'claude' && !session.generated && listenerRuns(local.environment, session.process);
-  const bell = hasBell ? listenerBell(local) : undefined;
+  const bell = hasBell ? listenerBell(local, () => isArmed(local, session.id)) : undefined;
   const ringing = () => ({ caller: { ...caller(), session: session.id }, project });
   const notifier: Notifier | undefined = bell && runNotifier(local, local.locks, ringing(), bell, note);
+  const without = { adapter_kind: 'poll', bell: 'none' } as const;
+  const own = bell && { adapter_kind: bell.describe().adapterKind, bell: bell.describe().bell };
   const registration: Registration = {
     project,
     principal_id: session.principal,
     session_id: session.id,
-    adapter_kind: bell === undefined ? 'poll' : bell.describe().adapterKind,
-    bell: bell === undefined ? 'none' : bell.describe().bell,
+    ...(own ?? without),
     host_kind: session.host,
     lease_ms: leaseMs,
   };
@@ -146,14 +154,27 @@ function reachable(
     },
     onFault: note,
   });
+  const onChange = (deaf: boolean): void => void attachment.change(deaf ? without : (own ?? without));
+  const unwatch = bell && watchReach({ ...local, bell, turnAtMs, onChange, onFault: note });
   return {
     close: async () => {
+      unwatch?.();
       notifier?.stop();
       bell?.close('the session\u2019s process ends');
       local.wake.touch();
       await attachment.close();
     },
   };
+}
+
+/** Whether a listener of the session waits now. */
+function isArmed(local: Local, sessionId: string): boolean {
+  const ids = local.store.read((tx) => tx.identity.chain(sessionId));
+  return ids.some((id) => {
+    const lock = local.locks.tryTake(`listener-${id}`);
+    lock?.release();
+    return lock === undefined;
+  });
 }
 
 /** A pinned id and the host's own id name one session. */

@@ -45,6 +45,7 @@ export const limits = {
   hostOutcomeWaitMs: 10_000,
   notifierGraceMs: 500,
   wakeTickMs: 2_000,
+  unarmedMsMax: 600_000,
   listenerBatchRowsMax: 64,
   listenerBatchBytesMax: 262_144,
   listenerRenewSecondsMax: 3_000,

@@ -63,6 +63,18 @@ export class Attachment {
     this.#client?.close();
   }
 
+  /** Registers anew as something else. The old registration is ended first: it may outrank the new one. */
+  async change(over: Pick<Registration, 'bell' | 'adapter_kind'>): Promise<void> {
+    this.#options.registration = { ...this.#options.registration, ...over };
+    const key = this.#key;
+    if (this.#client === undefined || key === undefined || this.#closed) return;
+    this.#key = undefined;
+    this.#cancelTimer();
+    await this.#client.request(this.#about('disconnect', key), registerWaitMs).catch(() => {});
+    this.#forget();
+    if (!this.#closed) await this.#connect();
+  }
+
   async #connect(): Promise<void> {
     const { address, registration } = this.#options;
     try {
@@ -85,6 +97,7 @@ export class Attachment {
       this.#failures = 0;
       this.#ifFree = false;
       this.#renewAfter(Number(answer.lease_ms) / 2, Number(answer.lease_ms));
+      if (registration !== this.#options.registration) await this.change(this.#options.registration);
     } catch (error) {
       this.#failed(error);
     }
