@@ -4,9 +4,10 @@
 import { parseArgs } from 'node:util';
 import { listenerBell } from '../hosts/claude-code/bell.ts';
 import type { Caller } from '../mailbox/desk.ts';
+import type { RingAgain } from '../mailbox/failed.ts';
 import { type Notifier, runNotifier } from '../mailbox/notifier.ts';
 import { watchReach } from '../mailbox/reachable.ts';
-import { ringForHandOff } from '../mailbox/ring.ts';
+import { ringAgain, ringForHandOff } from '../mailbox/ring.ts';
 import { describeError, Fault, isRefusal, type Result } from '../protocol/errors.ts';
 import { hex } from '../protocol/id.ts';
 import { isSessionId } from '../protocol/scope.ts';
@@ -84,7 +85,7 @@ async function serve(flags: Flags): Promise<void> {
   });
   const bound = boundProject(local.environment, () => server?.roots() ?? Promise.resolve([]));
   let initialized = false;
-  let reach: { close(): Promise<void> } | undefined;
+  let reach: ReturnType<typeof reachable> | undefined;
   /** Whoever finds the project first, the start or a later call, makes the session reachable in it. */
   const project = async (): Promise<Result<string>> => {
     const found = await bound();
@@ -100,7 +101,14 @@ async function serve(flags: Flags): Promise<void> {
     return caller();
   };
   server = await serveMcp({
-    context: { desk: local, caller: calling, project },
+    context: {
+      desk: local,
+      caller: calling,
+      project,
+      get ringAgain() {
+        return reach?.ringAgain;
+      },
+    },
     input: process.stdin,
     output: process.stdout,
     onInitialized: () => {
@@ -157,6 +165,7 @@ function reachable(
   const onChange = (deaf: boolean): void => void attachment.change(deaf ? without : (own ?? without));
   const unwatch = bell && watchReach({ ...local, bell, turnAtMs, onChange, onFault: note });
   return {
+    ringAgain: bell && ((): ReturnType<RingAgain> => ringAgain(local, ringing(), bell, note)),
     close: async () => {
       unwatch?.();
       notifier?.stop();

@@ -5,6 +5,7 @@ import { commitBatch, nextBatch } from '../../src/mailbox/listen.ts';
 import type { Bell } from '../../src/ports/bell.ts';
 import type { Store } from '../../src/ports/store.ts';
 import type { HandOffState } from '../../src/protocol/states.ts';
+import { locksIn } from '../../src/store/lock.ts';
 import { atEnd, type Scene } from '../contract/desk.ts';
 import { type FixtureKind, fixtureBell } from './fixture-bell.ts';
 import { FixtureHost, type Given } from './fixture-host.ts';
@@ -72,9 +73,15 @@ export const listener: MakeAdapter = (scene, onText) => {
     endTurn();
     void print();
   };
+  const locks = locksIn(scene.directory);
+  const armed = (): boolean => {
+    const free = locks.tryTake('listener-s1');
+    free?.release();
+    return free === undefined;
+  };
   atEnd(scene.wake.watch(() => void print()));
   return {
-    bell: listenerBell({ ...scene, store }),
+    bell: listenerBell({ ...scene, store }, armed),
     host,
     acceptedState: 'inbox_queued',
     rings: () =>

@@ -190,6 +190,36 @@ function outcomes(): void {
     expect(last.rings().length - (asksNoHost() ? rung : 0)).toBe(0);
   });
 
+  it('[HOST-005] its state is cheap, rings nothing and changes nothing, a thousand times', async () => {
+    await posted(s.desk);
+    const before = [s.desk.counts(), s.host.given.length, s.bell.describe()];
+    const states = new Set<string>();
+    const began = performance.now();
+    for (let n = 0; n < 1_000; n += 1) states.add(s.bell.state().state);
+    expect((performance.now() - began) / 1_000).toBeLessThan(50);
+    expect([s.desk.counts(), s.host.given.length, s.bell.describe()]).toEqual(before);
+    expect([...states]).toEqual([asksNoHost() ? 'unarmed' : 'ready']);
+    s.bell.close('the session ends');
+    expect(s.bell.state()).toEqual({ state: 'gone' });
+  });
+
+  it('says what content it took: a whole message where it takes one and it fits, else a notice', async () => {
+    await s.attach();
+    await posted(s.desk, toSession);
+    await s.done(...s.waiting());
+    await posted(s.desk, { payload: 'x'.repeat(40_000) });
+    const { adapterKind } = s.bell.describe();
+    const content = takesWhole() ? 'full' : 'notice';
+    expect(s.desk.rows('SELECT content, adapter_kind FROM host_accept ORDER BY seq')).toEqual([
+      { content, adapter_kind: adapterKind },
+      { content: 'notice', adapter_kind: adapterKind },
+    ]);
+    for (const { receipt } of s.desk.rows('SELECT receipt FROM host_accept'))
+      expect(JSON.parse(String(receipt))).toMatchObject({
+        notification_id: expect.stringMatching(/^[0-9a-f]+$/),
+      });
+  });
+
   it('[HOST-037] C17: a method that the host does not know is a declared outcome, no crash and no silence', async () => {
     await s.attach();
     s.startNotifier();

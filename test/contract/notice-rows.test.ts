@@ -8,6 +8,7 @@ import { acknowledge } from '../../src/mailbox/acknowledge.ts';
 import { history } from '../../src/mailbox/history.ts';
 import { commitBatch, nextBatch } from '../../src/mailbox/listen.ts';
 import { notifierLockName, runNotifier } from '../../src/mailbox/notifier.ts';
+import { receipts } from '../../src/mailbox/receipts.ts';
 import { reconcile } from '../../src/mailbox/ring.ts';
 import type { Store } from '../../src/ports/store.ts';
 import { Fault } from '../../src/protocol/errors.ts';
@@ -303,7 +304,7 @@ describe('what is said of an acceptance', () => {
       .filter((name) => name.endsWith('.ts'))
       .map((name) => path.join(root, folder, name));
 
-  it('[INB-108] is never that anything was read, seen or done', async () => {
+  it('[INB-108, HOST-002] is never that anything was read, seen or done', async () => {
     const files = [
       ...sources('src/hosts'),
       ...sources('src/mailbox'),
@@ -319,7 +320,9 @@ describe('what is said of an acceptance', () => {
       expect(text).not.toMatch(/\b(was|were|been|has) (read|seen|done|delivered)\b/i);
     s = await openBelled(listener);
     await s.attach();
-    const { native_delivery } = await posted(s.desk, toSession);
+    const { native_delivery, message_id } = await posted(s.desk, toSession);
+    const known = ok(receipts(s.desk, { project: 'shop', recipient: 's1', message_id })).receipts;
+    expect(known.map(({ receipt_kind }) => receipt_kind)).toEqual(['attempt', 'host_accept']);
     expect(JSON.stringify(native_delivery)).not.toMatch(/\b(read|seen|saw|done)\b/i);
     const readme = readFileSync(path.join(root, 'README.md'), 'utf8');
     expect(ok(readme)).toMatch(/`host_accept`[^|]*\|[^|]*\| that the agent saw it/);

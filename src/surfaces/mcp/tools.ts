@@ -6,6 +6,7 @@ import { activate } from '../../mailbox/activate.ts';
 import { cancelTask } from '../../mailbox/cancel.ts';
 import type { Caller, Desk } from '../../mailbox/desk.ts';
 import { dispose } from '../../mailbox/dispose.ts';
+import type { RingAgain } from '../../mailbox/failed.ts';
 import { fetchMessage } from '../../mailbox/fetch.ts';
 import { history } from '../../mailbox/history.ts';
 import { intake } from '../../mailbox/intake.ts';
@@ -27,6 +28,8 @@ export interface ToolContext {
   caller(): Caller;
   /** The session's bound project. */
   project(): Promise<Result<string>>;
+  /** Rings the session once more; undefined where this process holds no bell. */
+  ringAgain?: RingAgain | undefined;
 }
 
 export interface Tool {
