@@ -87,6 +87,22 @@ describe('a listener whose server was killed', () => {
   });
 });
 
+describe('a listener of an unattended host', () => {
+  it('leaves within 2 s after the server it had seen, and does not stand in for it', async () => {
+    await until('the server holds its lock', serverRuns);
+    const host = scene.startHost('claude --input-format stream-json');
+    const more = { CLAUDE_CODE_SESSION_ATTENDED: '0', CLAUDE_PID: String(host.pid) };
+    const armed = scene.listener(more);
+    await scene.armed();
+    await pause(2_500);
+    await scene.session.close();
+    await until('the lock is free', () => !serverRuns());
+    const freeAt = Date.now();
+    expect([(await armed.exited).code, armed.stderr()]).toEqual([0, '']);
+    expect(Date.now() - freeAt).toBeLessThan(2_000);
+  });
+});
+
 describe('a server that starts', () => {
   it('[INB-128] preserves unread listener rows and the cursor: unread before, printed after', async () => {
     const first = scene.listener();

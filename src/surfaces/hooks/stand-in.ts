@@ -53,7 +53,10 @@ export function standIn(options: StandInOptions): StandIn {
       if (lock !== undefined) await ringWith(lock, options, !gone && freeMs >= standInAfterMs);
       return gone;
     },
-    againMs: () => (freeSinceMs === undefined ? limits.wakeTickMs : lookMs),
+    againMs: () => {
+      if (freeSinceMs === undefined) return limits.wakeTickMs;
+      return options.unattended && seen ? serverGoneMs : lookMs;
+    },
   };
 }
 
