@@ -27,6 +27,8 @@ const serverGoneMs = 1_000;
 const standInAfterMs = 2_000;
 /** What is due waits no longer than a second. */
 const lookMs = 900;
+/** However many touches there are. */
+const lookAtMostMs = 400;
 
 export interface StandIn {
   /** Looks, and rings where nobody else does. True once an unattended host's server has gone. */
@@ -40,10 +42,12 @@ export function standIn(options: StandInOptions): StandIn {
   let seen = false;
   let freeSinceMs: number | undefined;
   let lookedAtMs = Number.NEGATIVE_INFINITY;
+  let skipped = false;
   return {
     look: async () => {
       const nowMs = clock.elapsedMs();
-      if (nowMs - lookedAtMs < lookMs) return false;
+      skipped = nowMs - lookedAtMs < lookAtMostMs;
+      if (skipped) return false;
       lookedAtMs = nowMs;
       const lock = options.locks.tryTake(notifierLockName(options.desk, options.session));
       seen ||= lock === undefined;
@@ -54,6 +58,7 @@ export function standIn(options: StandInOptions): StandIn {
       return gone;
     },
     againMs: () => {
+      if (skipped) return Math.max(lookedAtMs + lookAtMostMs - clock.elapsedMs(), 1);
       if (freeSinceMs === undefined) return limits.wakeTickMs;
       return options.unattended && seen ? serverGoneMs : lookMs;
     },
