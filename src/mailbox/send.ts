@@ -101,6 +101,8 @@ async function handOver(desk: Desk, message: Message, payload: Json): Promise<Re
   if (answer instanceof Fault) return kept(message, answer.code, answer.message);
   if (!answer.delivered) {
     const reason = answer.reason ?? 'not_live';
+    if (reason === 'generation_changed' || reason === 'native_message_too_large')
+      return kept(message, reason, `the session was not handed it (${reason})`);
     return kept(message, 'recipient_unavailable', `the session was not reached (${reason})`, { reason });
   }
   return answerOf(desk, message, answer);

@@ -2,18 +2,21 @@
 
 import { equalSecrets } from '../crypto/hash.ts';
 import type { Log } from '../ports/log.ts';
+import type { NotifyAnswer } from '../ports/router.ts';
 import { describeError, isRefusal, Refusal, type Result } from '../protocol/errors.ts';
 import type { RequestFields, RequestType } from '../protocol/frames.ts';
 import { utf8Bytes } from '../protocol/json.ts';
 import { limits } from '../protocol/limits.ts';
 import { isSessionId, readName } from '../protocol/scope.ts';
 import { type ConnectionKey, type DisconnectReason, isLive, type Registration } from '../protocol/session.ts';
-import { version } from '../protocol/version.ts';
 import { disconnect } from '../sessions/disconnect.ts';
 import { discover } from '../sessions/discover.ts';
 import { dispatch } from '../sessions/dispatch.ts';
+import { type Drain, drain, planDrain } from '../sessions/drain.ts';
 import { heartbeat } from '../sessions/heartbeat.ts';
+import { type OutcomeKey, settleLate } from '../sessions/late.ts';
 import { register } from '../sessions/register.ts';
+import { isOutdated, supersede } from '../sessions/router-run.ts';
 import type { HostOutcome, Switchboard } from '../sessions/switchboard.ts';
 import type { Connections, Peer } from './connections.ts';
 
@@ -22,11 +25,16 @@ export interface RouterContext {
   connections: Connections;
   token: string;
   log: Log;
+  /** Of the product. */
+  version: string;
   /** What `status` reports. */
   describe(): object;
-  /** Called by an authenticated `stop`. */
-  stop(): void;
+  /** Called by an authenticated `stop`, and where a newer host was refused. */
+  stop(why: StopCause): void;
 }
+
+/** Somebody asked for it, or a newer version is to take its place. */
+export type StopCause = 'asked' | 'outdated';
 
 type Handled = Result<object> | Promise<Result<object>>;
 type Handler<F> = (peer: Peer, fields: F) => Handled;
@@ -37,9 +45,9 @@ export function handlersOf(context: RouterContext): Handlers {
   const { board, connections } = context;
   const guarded = authenticated(context.token);
   const owned = onOwnConnection(context);
-  const dispatchOnce = joining(context);
+  const dispatches = new Dispatches(context);
   return {
-    register: guarded((peer, fields) => registerPeer(context, peer, fields)),
+    register: guarded((peer, fields) => registerPeer(context, dispatches, peer, fields)),
     heartbeat: owned(async (peer, fields) => {
       const own =
         peer.connection?.project === fields.project && peer.connection.session_id === fields.session_id;
@@ -54,8 +62,8 @@ export function handlersOf(context: RouterContext): Handlers {
       return { disconnected: true };
     }),
     discover: guarded((_, fields) => ({ cards: discover(board, fields) })),
-    notify: guarded((_, { project, delivery_id, wait }) => {
-      const running = dispatchOnce(project, delivery_id);
+    notify: guarded((_, { project, delivery_id, expected_generation, wait }) => {
+      const running = dispatches.begin(project, delivery_id, expected_generation);
       return wait === true ? running : { delivered: false, reason: 'dispatched' };
     }),
     host_accept: owned((_, { content, receipt, ...of }) =>
@@ -64,18 +72,18 @@ export function handlersOf(context: RouterContext): Handlers {
             'invalid_adapter_receipt',
             `a receipt is at most ${limits.adapterReceiptBytesMax} bytes`,
           )
-        : settle(connections, of, { outcome: 'accepted', content, receipt }),
+        : settle(context, dispatches, of, { outcome: 'accepted', content, receipt }),
     ),
     host_reject: owned((_, { failure_code, ...of }) =>
-      settle(connections, of, { outcome: 'rejected', failure_code }),
+      settle(context, dispatches, of, { outcome: 'rejected', failure_code }),
     ),
     status: guarded(() => ({
-      postbell_version: version,
+      postbell_version: context.version,
       live_connections: connections.size,
       ...context.describe(),
     })),
     stop: guarded(() => {
-      board.clock.after(0, context.stop);
+      board.clock.after(0, () => context.stop('asked'));
       return { stopping: true };
     }),
   };
@@ -108,23 +116,29 @@ const onOwnConnection =
       : new Refusal('stale_generation', 'this connection has ended or is not yours');
   };
 
-function settle(
-  connections: Connections,
-  of: { attempt_id: string; delivery_id: string; connection_id: string },
+/** An outcome that is waited for ends its hand-off; any other is looked at as one that came late. */
+async function settle(
+  { board, connections }: RouterContext,
+  dispatches: Dispatches,
+  of: OutcomeKey,
   outcome: HostOutcome,
-): Result<object> {
-  const found = connections.settle(of, outcome);
-  if (found === 'mismatch')
-    return new Refusal('outcome_scope_mismatch', 'the attempt is of another delivery');
-  return { correlated: found === 'correlated' };
+): Promise<Result<object>> {
+  if (connections.settle(of, outcome)) return { correlated: true };
+  const late = await settleLate(board, of, outcome);
+  if (late !== 'unfinished') return late;
+  await dispatches.settled(of.delivery_id);
+  const again = await settleLate(board, of, outcome);
+  return again === 'unfinished' ? new Refusal('store_busy', 'its attempt is not finished yet') : again;
 }
 
 async function registerPeer(
   context: RouterContext,
+  dispatches: Dispatches,
   peer: Peer,
   fields: RequestFields<'register'>,
 ): Promise<Result<object>> {
-  const { board, connections, log } = context;
+  const { board, connections, log, version } = context;
+  if (isOutdated(version, fields.postbell_version)) return await makeRoom(context, fields.postbell_version);
   const registration = readRegistration(fields);
   if (isRefusal(registration)) return registration;
   if (peer.connection !== undefined) await dropPeer(context, peer, 'adapter_disconnect');
@@ -140,7 +154,18 @@ async function registerPeer(
   peer.connection = { ...key, project, session_id };
   connections.add(key.connection_id, peer);
   log.info('registered', { session_id, bell, generation: key.generation });
-  return { ...key, drain_scheduled: false, postbell_version: version };
+  const plan = planDrain(board, key.connection_id);
+  // After the answer, so that the host knows who it is when the first frame comes.
+  if (plan !== undefined) board.clock.after(0, () => dispatches.drain(plan));
+  return { ...key, drain_scheduled: plan !== undefined, postbell_version: version };
+}
+
+/** A router older than its host stops, and is not started again as that version for a while. */
+async function makeRoom({ board, log, version, stop }: RouterContext, newer: string): Promise<Refusal> {
+  await supersede(board, version);
+  log.info('outdated', { version, newer });
+  board.clock.after(0, () => stop('outdated'));
+  return new Refusal('router_outdated', `this router is ${version}, older than ${newer}; it makes room`);
 }
 
 /** The peer's registration ends, by whatever way. */
@@ -157,18 +182,39 @@ export async function dropPeer(
 }
 
 /** One operation a delivery at a time: a second notify joins the first. */
-function joining({ board, log }: RouterContext): (project: string, deliveryId: string) => Promise<object> {
-  const inFlight = new Map<string, Promise<object>>();
-  return (project, deliveryId) => {
-    const running = inFlight.get(deliveryId);
+class Dispatches {
+  readonly #context: RouterContext;
+  readonly #inFlight = new Map<string, Promise<NotifyAnswer>>();
+
+  constructor(context: RouterContext) {
+    this.#context = context;
+  }
+
+  begin(project: string, deliveryId: string, expectedGeneration?: number): Promise<NotifyAnswer> {
+    const running = this.#inFlight.get(deliveryId);
     if (running !== undefined) return running;
-    const started = dispatch(board, project, deliveryId).finally(() => inFlight.delete(deliveryId));
-    started.catch((error: unknown) =>
-      log.warn('dispatch failed', { delivery_id: deliveryId, code: describeError(error).code }),
+    const started = dispatch(this.#context.board, project, deliveryId, expectedGeneration).finally(() =>
+      this.#inFlight.delete(deliveryId),
     );
-    inFlight.set(deliveryId, started);
+    started.catch((error: unknown) => this.#warn('dispatch failed', error, { delivery_id: deliveryId }));
+    this.#inFlight.set(deliveryId, started);
     return started;
-  };
+  }
+
+  /** Resolves when nothing of the delivery is in flight. */
+  async settled(deliveryId: string): Promise<void> {
+    await this.#inFlight.get(deliveryId)?.catch(() => {});
+  }
+
+  drain(plan: Drain): void {
+    drain(this.#context.board, plan, (project, id) => this.begin(project, id)).catch((error: unknown) =>
+      this.#warn('drain failed', error, { project: plan.project }),
+    );
+  }
+
+  #warn(event: string, error: unknown, of: Record<string, string>): void {
+    this.#context.log.warn(event, { ...of, code: describeError(error).code });
+  }
 }
 
 /** The registration in a frame, normalised. */

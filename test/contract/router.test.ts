@@ -6,6 +6,7 @@ import { isRefusal } from '../../src/protocol/errors.ts';
 import { discoverFields } from '../../src/protocol/requests.ts';
 import { Connections, type Peer } from '../../src/router/connections.ts';
 import { type Handlers, handlersOf } from '../../src/router/handlers.ts';
+import { FrameRate } from '../../src/router/rate.ts';
 import { settle } from './clock.ts';
 import { openScene, posted, read, refused, registration, type Scene } from './desk.ts';
 
@@ -18,11 +19,10 @@ beforeEach(async () => {
   const board = {
     ...desk.board,
     hand: connections.hand.bind(connections),
-    pending: connections.pending.bind(connections),
   };
   const log = { info: () => {}, warn: () => {} };
   const end = { describe: () => ({}), stop: () => {} };
-  handlers = handlersOf({ board, connections, token: 'token', log, ...end });
+  handlers = handlersOf({ board, connections, token: 'token', log, version: '0.1.0', ...end });
 });
 
 /** A process on the socket, and the frames it was sent. */
@@ -31,7 +31,7 @@ function process(): { peer: Peer; frames: Record<string, unknown>[] } {
   const write = (line: string): boolean => frames.push(JSON.parse(line) as Record<string, unknown>) > 0;
   const socket = { destroyed: false, write } as unknown as Socket;
   return {
-    peer: { socket, connection: undefined, turn: Promise.resolve(), frames: { count: 0, sinceMs: 0 } },
+    peer: { socket, connection: undefined, turn: Promise.resolve(), rate: new FrameRate(desk.clock) },
     frames,
   };
 }
@@ -66,7 +66,7 @@ describe('the router', () => {
     const { attempt_id } = frames[0] as { attempt_id: string };
     const outcome = { attempt_id, delivery_id, ...keyOf(key), content: 'notice', receipt: {} } as const;
     expect(await handlers.host_accept(peer, outcome)).toEqual({ correlated: true });
-    expect(await handlers.host_accept(peer, outcome)).toEqual({ correlated: false });
+    expect(await handlers.host_accept(peer, outcome)).toEqual({ duplicate: true });
     expect(await first).toMatchObject({ delivered: true });
     expect(await second).toEqual(await first);
     expect(desk.counts()).toMatchObject({ attempt: 1, host_accept: 1 });
