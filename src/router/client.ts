@@ -42,7 +42,10 @@ export async function connectRouter(
 
   const take = (line: string): void => {
     const incoming = readIncoming(line);
-    if (incoming.kind === 'frame') return events.onFrame?.(incoming);
+    if (incoming.kind === 'frame') {
+      events.onFrame?.(incoming);
+      return;
+    }
     const wrong = incoming.kind === 'answer' ? asked.take(incoming) : unreadable(incoming.kind);
     if (wrong === undefined) return;
     asked.fail(wrong);
@@ -116,9 +119,9 @@ class Asked {
         fail(new Fault('router_timeout', `no answer within ${waitMs} ms`)),
       );
       const settle = (answer: Answer): void => {
-        if (!answer.ok) return fail(refusal(answer));
         done();
-        resolve(answer);
+        if (answer.ok) resolve(answer);
+        else reject(refusal(answer));
       };
       this.#waiting.set(request_id, { settle, fail });
     });
@@ -137,7 +140,7 @@ class Asked {
   }
 
   fail(fault: Fault): void {
-    for (const entry of [...this.#waiting.values()]) entry.fail(fault);
+    for (const entry of this.#waiting.values()) entry.fail(fault);
   }
 
   /** Also one that is no longer waited for. */
