@@ -85,13 +85,7 @@ export function openExchange(desk: Scene, over: { version?: string; instance?: s
   };
 }
 
-function clientOf(
-  context: RouterContext,
-  handlers: Handlers,
-  peer: Peer,
-  frames: Frame[],
-  key: Key,
-): Client {
+function clientOf(context: RouterContext, handlers: Handlers, peer: Peer, frames: Frame[], key: Key): Client {
   const of = (frame: Frame | undefined) => ({
     attempt_id: String(frame?.attempt_id),
     delivery_id: String(frame?.delivery_id),
@@ -102,7 +96,8 @@ function clientOf(
     peer,
     frames,
     key,
-    handed: () => frames.filter(({ type }) => type === 'deliver').map(({ delivery_id }) => String(delivery_id)),
+    handed: () =>
+      frames.filter(({ type }) => type === 'deliver').map(({ delivery_id }) => String(delivery_id)),
     accept: async (frame, over = {}) =>
       handlers.host_accept(peer, { ...of(frame), content: 'notice', receipt: { taken: true }, ...over }),
     reject: async (frame, failure_code = 'adapter_rejected') =>
