@@ -59,8 +59,8 @@ export function endRouterLine({ places, store }: Pick<Ground, 'places' | 'store'
   const isIt = run !== undefined && run.socket === places.routerSocket && runsRouter(run.pid);
   if (isIt) return `kill ${run.pid}`;
   // A router listens under the draft of its name; an older one may listen under the name itself.
-  const names = [places.routerSocket, draftOf(places.routerSocket)].map(quoted).join(' ');
-  return `kill $(lsof -t ${names})`;
+  const names = [places.routerSocket, draftOf(places.routerSocket)].map((name) => `-e ${quoted(name)}`);
+  return `kill $(lsof -U | grep -F ${names.join(' ')} | awk '{print $2}' | sort -u)`;
 }
 
 /** The pid may long be another process's. */
