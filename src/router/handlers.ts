@@ -84,7 +84,7 @@ export function handlersOf(context: RouterContext): Handlers {
     })),
     stop: guarded(() => {
       board.clock.after(0, () => context.stop('asked'));
-      return { stopping: true };
+      return { stopping: true, ...context.describe() };
     }),
   };
 }

@@ -1,11 +1,14 @@
 // What a process of the tests does: one verb on one store, said in lines.
 
 import { once } from 'node:events';
+import path from 'node:path';
 import { acknowledge } from '../../src/mailbox/acknowledge.ts';
 import type { Desk } from '../../src/mailbox/desk.ts';
 import { send } from '../../src/mailbox/send.ts';
+import { untilTouched } from '../../src/mailbox/until-touched.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { systemRandom } from '../../src/platform/random.ts';
+import { fileWake } from '../../src/platform/wake.ts';
 import type { Store } from '../../src/ports/store.ts';
 import { describeError, isRefusal } from '../../src/protocol/errors.ts';
 import type { SendRequest } from '../../src/protocol/requests.ts';
@@ -65,6 +68,41 @@ const verbs: Record<string, () => Promise<void>> = {
     const answer = await acknowledge(deskOver(store), request, { transport: 'cli', source_host: 'cli' });
     say(isRefusal(answer) ? answer.code : String(answer.acknowledged));
     store.close();
+  },
+  /** Says how many links there are whenever that changes, by touches alone, or also on a tick. */
+  watch: async () => {
+    const store = await openHere();
+    const wake = fileWake(path.join(path.dirname(place), 'runtime', 'mail'));
+    let seen = -1;
+    const look = (): undefined => {
+      const count = store.read((tx) => tx.identity.chain('n0').length) - 1;
+      if (count !== seen) say(String(count));
+      seen = count;
+    };
+    if (text === 'ticking') await untilTouched({ store, clock: systemClock, wake }, 60_000, look);
+    wake.watch(look);
+    look();
+    await once(process.stdin, 'data');
+  },
+  /** Commits as many links more, each with its touch. */
+  commit: async () => {
+    const store = await openHere();
+    const wake = fileWake(path.join(path.dirname(place), 'runtime', 'mail'));
+    const from = store.read((tx) => tx.identity.chain('n0').length) - 1;
+    for (let n = from; n < from + Number(text); n += 1) {
+      await store.write((tx) => tx.identity.link(`n${n + 1}`, 'n0'));
+      wake.touch();
+    }
+    say('committed');
+    store.close();
+  },
+  /** Is killed between its commit and its touch. */
+  dieUntouched: async () => {
+    const store = await openHere();
+    const from = store.read((tx) => tx.identity.chain('n0').length) - 1;
+    await store.write((tx) => tx.identity.link(`n${from + 1}`, 'n0'));
+    process.kill(process.pid, 'SIGKILL');
+    await once(process.stdin, 'data');
   },
   /** Stays inside a write transaction. */
   hold: async () => {

@@ -99,9 +99,10 @@ describe('an installed version that is newer than the running router', () => {
 });
 
 describe('a router that tells no version', () => {
-  it.each(['its record', 'its socket'])(
+  it.for(['its record', 'its socket'])(
     '[SES-082] is refused with the command that stops exactly it, by %s; then the installed one is started',
-    async (by) => {
+    async (by, context) => {
+      if (by === 'its socket' && (await run('command -v lsof >/dev/null')) !== 0) context.skip();
       const project = await projectOf();
       const pid = await startFormer();
       const bystander = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)', 'router']);
