@@ -50,6 +50,7 @@ export class Attachment {
   /** Of the live registration. */
   #key: ConnectionKey | undefined;
   #cancelTimer = (): void => {};
+  /** Since the router last renewed the lease: who is told again and again that it has expired asks ever more seldom. */
   #failures = 0;
   /** After it was replaced or outranked: register only where nobody holds the session. */
   #ifFree = false;
@@ -98,7 +99,6 @@ export class Attachment {
         return;
       }
       this.#key = { connection_id: String(answer.connection_id), generation: Number(answer.generation) };
-      this.#failures = 0;
       this.#ifFree = false;
       this.#complained = false;
       if (this.#untold) await this.#beat(client, this.#key);
@@ -157,7 +157,7 @@ export class Attachment {
     this.#failures += 1;
     const base = Math.min(retryMsFirst * 2 ** (this.#failures - 1), retryMsMax);
     const spread = ((this.#options.random.bytes(1)[0] as number) / 255) * 2 - 1;
-    this.#againAfter(base * (1 + spread * retryJitter));
+    this.#againAfter(Math.round(base * (1 + spread * retryJitter)));
   }
 
   #yield(): void {
@@ -198,6 +198,7 @@ export class Attachment {
     const told = this.#untold ? { work_summary: this.#summary } : {};
     const answer = await client.request({ ...this.#about('heartbeat', key), ...told }, heartbeatWaitMs);
     if (told.work_summary === this.#summary) this.#untold = false;
+    this.#failures = 0;
     return answer;
   }
 
@@ -239,6 +240,10 @@ export class Attachment {
     });
     if (outcome === undefined) return;
     const type = 'failure_code' in outcome ? 'host_reject' : 'host_accept';
-    client.tell({ type, attempt_id, delivery_id, connection_id, generation, ...outcome });
+    const frame = { type, attempt_id, delivery_id, connection_id, generation, ...outcome };
+    await client.request(frame, heartbeatWaitMs).catch((error: unknown) => {
+      const isStale = error instanceof Fault && error.code === 'stale_generation';
+      if (isStale && client === this.#client) this.#failed(error);
+    });
   }
 }

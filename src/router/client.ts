@@ -20,8 +20,6 @@ export interface RouterClient {
     frame: { type: string; [field: string]: unknown },
     waitMs: number,
   ): Promise<Record<string, unknown>>;
-  /** Writes, and looks at no answer. */
-  tell(frame: { type: string; [field: string]: unknown }): void;
   close(): void;
 }
 
@@ -70,9 +68,6 @@ export async function connectRouter(
       socket.write(writeFrame({ ...frame, request_id }));
       return answered;
     },
-    tell: (frame) => {
-      if (!socket.destroyed) socket.write(writeFrame({ ...frame, request_id: asked.newId() }));
-    },
     close: () => socket.destroy(),
   };
 }
@@ -99,13 +94,9 @@ class Asked {
     this.#clock = clock;
   }
 
-  newId(): string {
-    this.#last += 1;
-    return `r${this.#last}`;
-  }
-
   expect(waitMs: number): { request_id: string; answered: Promise<Record<string, unknown>> } {
-    const request_id = this.newId();
+    this.#last += 1;
+    const request_id = `r${this.#last}`;
     const answered = new Promise<Record<string, unknown>>((resolve, reject) => {
       const done = (): void => {
         cancel();

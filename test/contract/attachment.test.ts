@@ -4,9 +4,10 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import type { Fault } from '../../src/protocol/errors.ts';
 import { routerCalls } from '../../src/router/calls.ts';
 import { connectRouter } from '../../src/router/client.ts';
+import { expireLeases } from '../../src/sessions/disconnect.ts';
 import { discover } from '../../src/sessions/discover.ts';
 import { noonMs } from './clock.ts';
-import { letter, openScene, post, type Scene } from './desk.ts';
+import { letter, openScene, post, registration, type Scene } from './desk.ts';
 import {
   arrived,
   attached,
@@ -248,9 +249,10 @@ describe('a hand-off', () => {
   }
 });
 
-describe('a host that cannot register', () => {
-  const gapsOf = (at: number[]) => at.slice(1).map((ms, index) => (ms - (at[index] as number)) * 1_000);
+/** Between one moment and the next, in milliseconds. */
+const gapsOf = (at: number[]) => at.slice(1).map((ms, index) => (ms - (at[index] as number)) * 1_000);
 
+describe('a host that cannot register', () => {
   it('[SES-113] tries at once, then after 100 ms doubling to 5 s, each give or take a fifth', async () => {
     const fake = await openFakeRouter(desk, () => ({
       ok: false,
@@ -288,6 +290,74 @@ describe('a host that cannot register', () => {
     expect(at.length).toBeGreaterThan(45);
     expect(Math.max(...gapsOf(at))).toBeLessThanOrEqual(6_500);
   });
+});
+
+describe('a host that stalled past its lease', () => {
+  it('[SES-038] is expired, not replaced: whatever it asks next is stale, and it registers again as a new generation', async () => {
+    const socket = await openRouter(desk);
+    const key = { connection_id: 'con_1', generation: 1 };
+    const outcome = { ...key, attempt_id: 'a', delivery_id: 'd' };
+    const verbs = [
+      { type: 'heartbeat', project: 'shop', session_id: 's1' },
+      { type: 'disconnect', project: 'shop', session_id: 's1' },
+      { type: 'host_accept', ...outcome, content: 'notice', receipt: {} },
+      { type: 'host_reject', ...outcome, failure_code: 'adapter_error' },
+    ];
+    for (const [index, verb] of verbs.entries()) {
+      const client = await connectRouter(socket, desk);
+      const introduction = { ...registration('s1'), auth_token: 'token', postbell_version: '0.1.0' };
+      const { connection_id, generation } = await client.request(
+        { type: 'register', ...introduction },
+        1_000,
+      );
+      expect(generation).toBe(index + 1);
+      await desk.clock.advance(60_000);
+      const asked = client.request({ ...verb, connection_id, generation }, 1_000);
+      await expect(asked).rejects.toMatchObject({ code: 'stale_generation' });
+      await expireLeases(desk.board);
+      expect(desk.rows('SELECT transition, reason FROM presence ORDER BY seq').at(-1)).toEqual({
+        transition: 'disconnected',
+        reason: 'lease_expired',
+      });
+      client.close();
+      await arrived();
+    }
+    const host = attached(desk, socket);
+    await arrived();
+    // The whole process stands still, and wakes at its overdue heartbeat.
+    desk.clock.jump(61_000);
+    await pass(desk.clock, 30_200, 100);
+    expect(codes(host.faults)).toEqual(['stale_generation']);
+    expect(cards()).toMatchObject([{ session_id: 's1', generation: 6 }]);
+  });
+
+  it.each(['heartbeat', 'host_accept'])(
+    '[SES-038] and is told so again and again, by its %s, waits 100 ms doubling to 5 s, give or take a fifth',
+    async (asks) => {
+      const lease_ms = asks === 'heartbeat' ? 400 : 60_000;
+      const deliver = {
+        content: 'notice',
+        envelope: { type: 'postbell_message_notice', notification_id: 'n' },
+      };
+      const fake = await openFakeRouter(desk, ({ type }, socket) => {
+        if (type !== 'register') return { ok: false, error: { code: 'stale_generation', message: '' } };
+        const of = { attempt_id: 'a', delivery_id: `d${fake.came}`, connection_id: 'con_1', generation: 1 };
+        if (asks === 'host_accept')
+          desk.clock.after(200, () =>
+            socket.write(`${JSON.stringify({ type: 'deliver', ...of, ...deliver })}\n`),
+          );
+        return registered({ lease_ms });
+      });
+      attached(desk, fake.socketPath);
+      await pass(desk.clock, 26_000, 5);
+      const gaps = gapsOf(times(fake, 'register')).map((ms) => ms - 200);
+      for (const [index, ms] of [100, 200, 400, 800, 1_600, 3_200, 5_000, 5_000].entries()) {
+        expect(gaps[index]).toBeGreaterThanOrEqual(ms * 0.8 - 15);
+        expect(gaps[index]).toBeLessThanOrEqual(ms * 1.2 + 15);
+      }
+      expect(fake.asked[1]?.type).toBe(asks);
+    },
+  );
 });
 
 describe('a summary', () => {

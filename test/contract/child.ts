@@ -9,7 +9,7 @@ import { untilTouched } from '../../src/mailbox/until-touched.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { systemRandom } from '../../src/platform/random.ts';
 import { fileWake } from '../../src/platform/wake.ts';
-import type { Store } from '../../src/ports/store.ts';
+import type { Store, Tx } from '../../src/ports/store.ts';
 import { describeError, isRefusal } from '../../src/protocol/errors.ts';
 import type { SendRequest } from '../../src/protocol/requests.ts';
 import { locksIn } from '../../src/store/lock.ts';
@@ -33,6 +33,10 @@ const deskOver = (store: Store): Desk => ({
   wake: { touch: () => {}, watch: () => () => {} },
   router: { notify: async () => ({ delivered: false }), discover: async () => [] },
 });
+
+const rowsIn = (store: Store): number => store.read((tx) => tx.feed.end().listener_row);
+const appendRow = (tx: Tx): void =>
+  tx.listener.append({ session_id: 's1', notification_id: 'n1', text: 'a row', created_at: 'now' });
 
 const verbs: Record<string, () => Promise<void>> = {
   /** Makes the store, perhaps beside others. */
@@ -69,13 +73,13 @@ const verbs: Record<string, () => Promise<void>> = {
     say(isRefusal(answer) ? answer.code : String(answer.acknowledged));
     store.close();
   },
-  /** Says how many links there are whenever that changes, by touches alone, or also on a tick. */
+  /** Says how many rows there are whenever that changes, by touches alone, or also on a tick. */
   watch: async () => {
     const store = await openHere();
     const wake = fileWake(path.join(path.dirname(place), 'runtime', 'mail'));
     let seen = -1;
     const look = (): undefined => {
-      const count = store.read((tx) => tx.identity.chain('n0').length) - 1;
+      const count = rowsIn(store);
       if (count !== seen) say(String(count));
       seen = count;
     };
@@ -84,13 +88,12 @@ const verbs: Record<string, () => Promise<void>> = {
     look();
     await once(process.stdin, 'data');
   },
-  /** Commits as many links more, each with its touch. */
+  /** Commits as many rows more, each with its touch. */
   commit: async () => {
     const store = await openHere();
     const wake = fileWake(path.join(path.dirname(place), 'runtime', 'mail'));
-    const from = store.read((tx) => tx.identity.chain('n0').length) - 1;
-    for (let n = from; n < from + Number(text); n += 1) {
-      await store.write((tx) => tx.identity.link(`n${n + 1}`, 'n0'));
+    for (let n = 0; n < Number(text); n += 1) {
+      await store.write(appendRow);
       wake.touch();
     }
     say('committed');
@@ -99,8 +102,7 @@ const verbs: Record<string, () => Promise<void>> = {
   /** Is killed between its commit and its touch. */
   dieUntouched: async () => {
     const store = await openHere();
-    const from = store.read((tx) => tx.identity.chain('n0').length) - 1;
-    await store.write((tx) => tx.identity.link(`n${from + 1}`, 'n0'));
+    await store.write(appendRow);
     process.kill(process.pid, 'SIGKILL');
     await once(process.stdin, 'data');
   },

@@ -134,7 +134,7 @@ describe('a session that registers again', () => {
     expect(desk.rows('SELECT attempt_number FROM attempt')).toHaveLength(2);
   });
 
-  it('[SES-047] is no other session of its principal: that one inherits nothing of it', async () => {
+  it('[SES-047, MSG-044] is no other session of its principal: that one inherits nothing of it', async () => {
     const first = await router.join('s1');
     await first.leave();
     const request = letter(toSession());
@@ -146,6 +146,14 @@ describe('a session that registers again', () => {
     expect(other.frames).toEqual([]);
     expect(ok(receive(desk, { project: 'shop' }, sessionCaller('s2'))).messages).toEqual([]);
     expect(ok(receive(desk, { project: 'shop' }, sessionCaller('s1'))).messages).toHaveLength(1);
+    // Its id before /clear names the same session.
+    await desk.store.write((tx) => tx.identity.link('s1b', 's1'));
+    const same = await router.join('s1b');
+    const retried = post(desk, request);
+    await desk.clock.advance(0);
+    await same.accept(same.frames[0]);
+    expect(ok(await retried).native_delivery?.status).toBe('native_accepted');
+    expect(other.frames).toEqual([]);
   });
 });
 

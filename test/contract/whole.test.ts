@@ -87,7 +87,7 @@ describe('a whole message', () => {
     expect(desk.handed).toHaveLength(2);
   });
 
-  it('[SES-097] goes to a channel alone; one too large is a notice to a principal, and fails to a session', async () => {
+  it('[MSG-033, SES-097] goes to a channel alone; one too large is a notice to a principal, and fails to a session', async () => {
     const bells = [
       ['channel', 'claude-channel', 'full'],
       ['listener', 'claude-listener', 'notice'],

@@ -98,6 +98,26 @@ describe('an installed version that is newer than the running router', () => {
   }, 60_000);
 });
 
+describe('a live view of the former version', () => {
+  it('gives its router up and watches on', async () => {
+    const former = await install('0.0.9');
+    const project = await projectOf();
+    const up = spawn(process.execPath, [former, 'up'], { cwd: home.project, env: home.env });
+    home.atEnd(() => up.kill('SIGKILL'));
+    let view = '';
+    up.stdout.on('data', (chunk) => (view += String(chunk)));
+    await until('it runs', () => view.includes('router running'));
+    await openSession(home, { CLAUDE_CODE_SESSION_ID: 's1' });
+    await liveCards(home, project, 1);
+    const { pid, postbell_version } = await answer(home.env, home.project, ['router', 'status']);
+    expect([postbell_version, pid === up.pid]).toEqual(['0.1.0', false]);
+    await until('it shows what happens', () => view.includes('session "s1"'));
+    expect(alive(up.pid as number)).toBe(true);
+    up.kill('SIGTERM');
+    expect(await new Promise((ended) => up.on('close', ended))).toBe(0);
+  });
+});
+
 describe('a router that tells no version', () => {
   it.for(['its record', 'its socket'])(
     '[SES-082] is refused with the command that stops exactly it, by %s; then the installed one is started',
