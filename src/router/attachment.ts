@@ -78,11 +78,21 @@ export class Attachment {
     this.#client?.close();
   }
 
-  /** Shows what the session works on, at once where it is registered; an empty text clears it. */
+  /**
+   * Shows what the session works on, at once where it is registered, else with its registration; an empty text clears
+   * it. Fault where the router could not be told now: it is told with the next heartbeat.
+   */
   async summarize(text: string): Promise<void> {
     this.#summary = text;
     this.#untold = true;
-    if (this.#client !== undefined && this.#key !== undefined) await this.#beat(this.#client, this.#key);
+    const client = this.#client;
+    if (client === undefined || this.#key === undefined) return;
+    try {
+      await this.#beat(client, this.#key);
+    } catch (error) {
+      if (!this.#isStale(error, client)) throw error;
+      this.#failed(error);
+    }
   }
 
   async #connect(): Promise<void> {
@@ -101,8 +111,12 @@ export class Attachment {
       this.#key = { connection_id: String(answer.connection_id), generation: Number(answer.generation) };
       this.#ifFree = false;
       this.#complained = false;
-      if (this.#untold) await this.#beat(client, this.#key);
-      this.#renewAfter(Number(answer.lease_ms) / 2, Number(answer.lease_ms));
+      if (this.#closed) {
+        this.#forget();
+        return;
+      }
+      const leaseMs = Number(answer.lease_ms);
+      this.#renewAfter(this.#untold ? 0 : leaseMs / 2, leaseMs);
     } catch (error) {
       this.#failed(error);
     }
@@ -242,8 +256,12 @@ export class Attachment {
     const type = 'failure_code' in outcome ? 'host_reject' : 'host_accept';
     const frame = { type, attempt_id, delivery_id, connection_id, generation, ...outcome };
     await client.request(frame, heartbeatWaitMs).catch((error: unknown) => {
-      const isStale = error instanceof Fault && error.code === 'stale_generation';
-      if (isStale && client === this.#client) this.#failed(error);
+      if (this.#isStale(error, client)) this.#failed(error);
     });
+  }
+
+  /** The lease ran out while the process stood still, and it has not begun again yet. */
+  #isStale(error: unknown, client: RouterClient): boolean {
+    return client === this.#client && error instanceof Fault && error.code === 'stale_generation';
   }
 }

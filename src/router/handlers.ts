@@ -2,8 +2,7 @@
 
 import { equalSecrets } from '../crypto/hash.ts';
 import type { Log } from '../ports/log.ts';
-import type { NotifyAnswer } from '../ports/router.ts';
-import { describeError, isRefusal, Refusal, type Result } from '../protocol/errors.ts';
+import { isRefusal, Refusal, type Result } from '../protocol/errors.ts';
 import type { RequestFields, RequestType } from '../protocol/frames.ts';
 import { utf8Bytes } from '../protocol/json.ts';
 import { limits } from '../protocol/limits.ts';
@@ -11,14 +10,13 @@ import { isSessionId, readName } from '../protocol/scope.ts';
 import { type ConnectionKey, type DisconnectReason, isLive, type Registration } from '../protocol/session.ts';
 import { disconnect } from '../sessions/disconnect.ts';
 import { discover } from '../sessions/discover.ts';
-import { dispatch } from '../sessions/dispatch.ts';
-import { type Drain, drain, planDrain } from '../sessions/drain.ts';
+import { planDrain } from '../sessions/drain.ts';
 import { heartbeat } from '../sessions/heartbeat.ts';
-import { type OutcomeKey, settleLate } from '../sessions/late.ts';
 import { register } from '../sessions/register.ts';
 import { isOutdated, supersede } from '../sessions/router-run.ts';
-import type { HostOutcome, Switchboard } from '../sessions/switchboard.ts';
+import type { Switchboard } from '../sessions/switchboard.ts';
 import type { Connections, Peer } from './connections.ts';
+import { Dispatches } from './dispatches.ts';
 
 export interface RouterContext {
   board: Switchboard;
@@ -72,10 +70,10 @@ export function handlersOf(context: RouterContext): Handlers {
             'invalid_adapter_receipt',
             `a receipt is at most ${limits.adapterReceiptBytesMax} bytes`,
           )
-        : settle(context, dispatches, of, { outcome: 'accepted', content, receipt }),
+        : dispatches.settle(of, { outcome: 'accepted', content, receipt }),
     ),
     host_reject: owned((_, { failure_code, ...of }) =>
-      settle(context, dispatches, of, { outcome: 'rejected', failure_code }),
+      dispatches.settle(of, { outcome: 'rejected', failure_code }),
     ),
     status: guarded(() => ({
       postbell_version: context.version,
@@ -115,21 +113,6 @@ const onOwnConnection =
       ? handler(peer, fields)
       : new Refusal('stale_generation', 'this connection has ended or is not yours');
   };
-
-/** An outcome that is waited for ends its hand-off; any other is looked at as one that came late. */
-async function settle(
-  { board, connections }: RouterContext,
-  dispatches: Dispatches,
-  of: OutcomeKey,
-  outcome: HostOutcome,
-): Promise<Result<object>> {
-  if (connections.settle(of, outcome)) return { correlated: true };
-  const late = await settleLate(board, of, outcome);
-  if (late !== 'unfinished') return late;
-  await dispatches.settled(of.delivery_id);
-  const again = await settleLate(board, of, outcome);
-  return again === 'unfinished' ? new Refusal('store_busy', 'its attempt is not finished yet') : again;
-}
 
 async function registerPeer(
   context: RouterContext,
@@ -179,42 +162,6 @@ export async function dropPeer(
   peer.connection = undefined;
   connections.remove(key.connection_id);
   await disconnect(board, key.connection_id, reason);
-}
-
-/** One operation a delivery at a time: a second notify joins the first. */
-class Dispatches {
-  readonly #context: RouterContext;
-  readonly #inFlight = new Map<string, Promise<NotifyAnswer>>();
-
-  constructor(context: RouterContext) {
-    this.#context = context;
-  }
-
-  begin(project: string, deliveryId: string, expectedGeneration?: number): Promise<NotifyAnswer> {
-    const running = this.#inFlight.get(deliveryId);
-    if (running !== undefined) return running;
-    const started = dispatch(this.#context.board, project, deliveryId, expectedGeneration).finally(() =>
-      this.#inFlight.delete(deliveryId),
-    );
-    started.catch((error: unknown) => this.#warn('dispatch failed', error, { delivery_id: deliveryId }));
-    this.#inFlight.set(deliveryId, started);
-    return started;
-  }
-
-  /** Resolves when nothing of the delivery is in flight. */
-  async settled(deliveryId: string): Promise<void> {
-    await this.#inFlight.get(deliveryId)?.catch(() => {});
-  }
-
-  drain(plan: Drain): void {
-    drain(this.#context.board, plan, (project, id) => this.begin(project, id)).catch((error: unknown) =>
-      this.#warn('drain failed', error, { project: plan.project }),
-    );
-  }
-
-  #warn(event: string, error: unknown, of: Record<string, string>): void {
-    this.#context.log.warn(event, { ...of, code: describeError(error).code });
-  }
 }
 
 /** The registration in a frame, normalised. */

@@ -398,6 +398,42 @@ describe('a summary', () => {
     ]);
   });
 
+  it('of a session that is not registered yet is told with or right after its registration', async () => {
+    let registering = false;
+    const fake = await openFakeRouter(desk, ({ type, request_id }, out) => {
+      if (type !== 'register') return { ok: true, generation: 1, lease_ms: 60_000 };
+      registering = true;
+      desk.clock.after(100, () => out.write(`${JSON.stringify({ v: 1, request_id, ...registered() })}\n`));
+      return undefined;
+    });
+    const host = attached(desk, fake.socketPath);
+    await arrived();
+    expect(registering).toBe(true);
+    await host.attachment.summarize('sanding');
+    await pass(desk.clock, 200);
+    expect(fake.asked.map(({ type, work_summary }) => [type, work_summary])).toEqual([
+      ['register', undefined],
+      ['heartbeat', 'sanding'],
+    ]);
+  });
+
+  it('that finds its lease expired is told with the registration that follows', async () => {
+    let stale = false;
+    const fake = await openFakeRouter(desk, ({ type }) => {
+      if (type === 'register') return registered();
+      return stale
+        ? { ok: false, error: { code: 'stale_generation', message: '' } }
+        : { ok: true, generation: 1, lease_ms: 60_000 };
+    });
+    const host = attached(desk, fake.socketPath);
+    await arrived();
+    stale = true;
+    await host.attachment.summarize('sanding');
+    stale = false;
+    await pass(desk.clock, 1_000);
+    expect(fake.asked.at(-1)).toMatchObject({ type: 'register', work_summary: 'sanding' });
+  });
+
   it('that could not be told is told with the next heartbeat', async () => {
     let busy = false;
     const fake = await openFakeRouter(desk, ({ type }) => {

@@ -120,6 +120,26 @@ describe('a whole message', () => {
     expect(desk.handed).toHaveLength(before);
   });
 
+  it.each([
+    ['channel', 'claude-channel'],
+    ['codex-queue', 'codex-queue'],
+  ] as const)(
+    '[MSG-035] of 16,384 bytes reaches a session with bell %s; one byte more never does',
+    async (bell, adapter_kind) => {
+      await attach(desk, 's1', { bell, adapter_kind });
+      const fits = await bodyOf(16_384, toSession());
+      expect((await posted(desk, toSession({ payload: fits }))).native_delivery).toBeDefined();
+      const request = letter(toSession({ payload: `${fits}x` }));
+      for (let n = 0; n < 2; n += 1) {
+        const { code, details } = refused(await post(desk, request));
+        expect(code).toBe('native_message_too_large');
+        const kept = desk.store.read((tx) => tx.messages.byId(String(details?.message_id)));
+        expect(kept?.waiting).toBe(true);
+      }
+      expect(desk.handed).toHaveLength(1);
+    },
+  );
+
   it('[INB-027] counts as covered by the current reservation: no notice is rung for it within that', async () => {
     await attach(desk, 's1', channel);
     desk.host = () => whole;
