@@ -17,8 +17,10 @@ const registerWaitMs = 5_000;
 const retryMsFirst = 100;
 const retryMsMax = 5_000;
 const retryJitter = 0.2;
-/** A process that was replaced or outranked asks again as often, and never replaces its equal; so does one whose
- * router must be ended first. */
+/**
+ * A process that was replaced or outranked asks again as often, and never replaces its equal; so does one whose router
+ * must be ended first.
+ */
 const askAgainMs = 30_000;
 /** Longer than the router may wait for the store's lock. */
 const heartbeatWaitMs = limits.writeLockWaitMs + 2_000;

@@ -32,8 +32,8 @@ export function planDrain(board: Ports, connectionId: string): Drain | undefined
 }
 
 /**
- * @param deliver hands one delivery over, or joins the hand-off that is under way
  * One round: what a host refuses now is left to its next registration, the sender's retry and the notice schedule.
+ * @param deliver hands one delivery over, or joins the hand-off that is under way
  */
 export async function drain(
   board: Ports,

@@ -360,6 +360,25 @@ describe('a host that stalled past its lease', () => {
   );
 });
 
+describe('a lease that was renewed', () => {
+  it('ends the growing of delays', async () => {
+    let refusing = true;
+    const fake = await openFakeRouter(desk, ({ type }) => {
+      if (refusing) return { ok: false, error: { code: 'store_busy', message: 'locked' } };
+      return type === 'register' ? registered() : { ok: true, generation: 1, lease_ms: 60_000 };
+    });
+    attached(desk, fake.socketPath);
+    await pass(desk.clock, 5_000, 50);
+    refusing = false;
+    await pass(desk.clock, 40_000, 500);
+    expect(times(fake, 'heartbeat')).toHaveLength(1);
+    const before = times(fake, 'register').length;
+    fake.sockets.at(-1)?.destroy();
+    await pass(desk.clock, 130, 10);
+    expect(times(fake, 'register')).toHaveLength(before + 1);
+  });
+});
+
 describe('a summary', () => {
   it('[SES-159] is shown at once, kept by heartbeats without it and over a reconnection, and cleared by an empty one', async () => {
     const socket = await openRouter(desk);

@@ -1,10 +1,11 @@
 // An acceptance that comes after the router has stopped waiting, and what is no such acceptance.
 
 import { beforeEach, describe, expect, it } from 'vitest';
-import { isRefusal } from '../../src/protocol/errors.ts';
-import { closeLeftOpen } from '../../src/sessions/disconnect.ts';
+import { Fault, isRefusal } from '../../src/protocol/errors.ts';
+import { closeLeftOpen, disconnect } from '../../src/sessions/disconnect.ts';
+import { settleLate } from '../../src/sessions/late.ts';
 import { settle } from './clock.ts';
-import { letter, ok, openScene, post, posted, refused, type Scene } from './desk.ts';
+import { accepted, letter, ok, openScene, post, posted, refused, type Scene } from './desk.ts';
 import { type Client, type Exchange, type Frame, openExchange } from './exchange.ts';
 
 let desk: Scene;
@@ -42,26 +43,24 @@ describe('an acceptance after the time-out', () => {
     expect(attempts()).toEqual(before);
   });
 
-  it('that comes while the time-out is being written waits for it, and is recorded', async () => {
+  it('that comes while the time-out cannot be written yet waits for it, and is recorded', async () => {
     const host = await router.join('s1');
     const sent = post(desk, toSession());
     await settle();
-    let release = (): void => {};
-    const held = new Promise<void>((resolve) => {
-      release = resolve;
-    });
     const { write } = desk.store;
-    desk.store.write = async (work) => {
-      await held;
-      return write(work);
+    let full = true;
+    desk.store.write = (work) => {
+      if (!full) return write(work);
+      full = false;
+      return Promise.reject(new Fault('store_full', 'no'));
     };
-    const frame = host.frames[0] as Frame;
-    const late = (async () => {
-      await desk.clock.advance(10_000);
-      return host.accept(frame);
-    })();
+    await desk.clock.advance(10_000);
+    expect(full).toBe(false);
+    const late = host.accept(host.frames[0]);
     await settle();
-    release();
+    expect(attempts()).toMatchObject([{ state: 'started' }]);
+    expect(acceptances()).toEqual([]);
+    await desk.clock.advance(1_000);
     expect(await late).toEqual({ correlated: true });
     expect(refused(await sent).details?.reason).toBe('host_outcome_timeout');
     expect(acceptances()).toHaveLength(1);
@@ -128,6 +127,24 @@ describe('an acceptance after the time-out', () => {
     const before = [attempts(), desk.counts()];
     expect(await host.reject(frame)).toEqual({ duplicate: true });
     expect([attempts(), desk.counts()]).toEqual(before);
+    expect(acceptances()).toEqual([]);
+  });
+
+  it('[SES-105] of an attempt that failed otherwise, or whose connection ended a moment ago, records nothing', async () => {
+    const host = await router.join('s1');
+    const { frame } = await timedOut(host);
+    const { connection_id, generation } = host.key;
+    const of = { attempt_id: String(frame.attempt_id), delivery_id: String(frame.delivery_id) };
+    const key = { ...of, connection_id, generation };
+    await desk.store.write((tx) => {
+      const other = { attempt_id: 'att_cut', delivery_id: of.delivery_id, connection_id };
+      tx.attempts.start({ ...other, router_instance: 'run_1', at: 'then' });
+      tx.attempts.finish('att_cut', 'adapter_failed', 'adapter_disconnected', 'then');
+    });
+    const cut = await settleLate(desk.board, { ...key, attempt_id: 'att_cut' }, accepted);
+    expect(refused(cut).code).toBe('outcome_scope_mismatch');
+    await disconnect(desk.board, connection_id, 'socket_closed');
+    expect(refused(await settleLate(desk.board, key, accepted)).code).toBe('stale_generation');
     expect(acceptances()).toEqual([]);
   });
 

@@ -261,6 +261,25 @@ describe('the router', () => {
     });
   });
 
+  it('tells more of its cards where it is asked in detail', async () => {
+    const { peer } = process();
+    await register(peer, 's1');
+    const asked = { auth_token: 'token', project: 'shop' };
+    const cardsOf = async (more: { detail?: boolean }) =>
+      ((await handlers.discover(peer, { ...asked, ...more })) as { cards: object[] }).cards;
+    const [card] = await cardsOf({});
+    expect(await cardsOf({ detail: true })).toEqual([
+      {
+        ...card,
+        bell: 'listener',
+        bell_state: { state: 'live', last_rings: [] },
+        waiting: 0,
+        connected_at: '2026-03-01T12:00:00.000Z',
+      },
+    ]);
+    expect(card).not.toHaveProperty('bell');
+  });
+
   it('takes no request with a wrong token, and no outcome from another connection', async () => {
     const { peer } = process();
     const key = await register(peer, 's1');
