@@ -6,7 +6,7 @@ import { listenerBell } from '../hosts/claude-code/bell.ts';
 import type { Caller } from '../mailbox/desk.ts';
 import { type Notifier, runNotifier } from '../mailbox/notifier.ts';
 import { ringForHandOff } from '../mailbox/ring.ts';
-import { describeError, Fault, isRefusal, type Result } from '../protocol/errors.ts';
+import { describeError, Fault, failureLine, isRefusal, type Result } from '../protocol/errors.ts';
 import { hex } from '../protocol/id.ts';
 import { isSessionId } from '../protocol/scope.ts';
 import type { HostKind, Registration } from '../protocol/session.ts';
@@ -23,7 +23,7 @@ import {
   principalOf,
   recipientIgnored,
 } from './identity.ts';
-import { routerStarter } from './launch.ts';
+import { endRouterLine, routerStarter } from './launch.ts';
 import { type Local, openLocal } from './local.ts';
 import { boundProject } from './project.ts';
 
@@ -138,17 +138,15 @@ function reachable(
     registration,
     startRouter: routerStarter(local, note),
     take: async ({ attempt_id, delivery_id, notification_id }) => {
-      if (bell === undefined) return { failure_code: 'adapter_rejected' };
-      const outcome = await ringForHandOff(local, ringing(), bell, {
-        attempt_id,
-        delivery_id,
-        notification_id,
-      });
+      if (bell === undefined || notification_id === undefined) return { failure_code: 'adapter_rejected' };
+      const handOff = { attempt_id, delivery_id, notification_id };
+      const outcome = await ringForHandOff(local, ringing(), bell, handOff);
       if (outcome.outcome === 'unknown') return undefined;
       if (outcome.outcome === 'rejected') return { failure_code: outcome.code };
       return { content: outcome.content, receipt: outcome.receipt };
     },
-    onFault: note,
+    endRouter: () => endRouterLine(local),
+    onFault: (error) => process.stderr.write(failureLine(error, false)),
   });
   return {
     close: async () => {
