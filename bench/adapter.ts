@@ -27,6 +27,7 @@ export async function adapterWake({ directory, program, quick }: Plan): Promise<
       host_kind: 'claude',
     },
     startRouter: () => {},
+    endRouter: () => '',
     take: async () => {
       arrived();
       return { content: 'notice', receipt: {} };

@@ -13,6 +13,7 @@ import { systemRandom } from '../src/platform/random.ts';
 import { fileWake } from '../src/platform/wake.ts';
 import type { Router } from '../src/ports/router.ts';
 import { Fault, isRefusal } from '../src/protocol/errors.ts';
+import { Attachment } from '../src/router/attachment.ts';
 import { type RouterAddress, routerCalls } from '../src/router/calls.ts';
 import { openStore } from '../src/store/open.ts';
 
@@ -74,4 +75,25 @@ export async function takeIn(desk: Desk, { project, recipient, message_id }: Sen
   const request = { project, recipient, message_id, idempotency_key: message_id, state: 'ingested' as const };
   const receipt = await intake(desk, request, caller);
   if (isRefusal(receipt)) throw new Error(receipt.message);
+}
+
+/** A session that accepts every hand-off at once. */
+export function attach(desk: BenchDesk, session_id: string): Attachment {
+  return new Attachment({
+    ...desk,
+    registration: {
+      project: 'p',
+      principal_id: session_id,
+      session_id,
+      adapter_kind: 'claude-listener',
+      bell: 'listener',
+      host_kind: 'claude',
+    },
+    startRouter: () => {},
+    endRouter: () => '',
+    take: async () => ({ content: 'notice', receipt: {} }),
+    onFault: (error) => {
+      throw error;
+    },
+  });
 }

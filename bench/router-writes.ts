@@ -4,8 +4,7 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { Attachment } from '../src/router/attachment.ts';
-import { type BenchDesk, openDesk, sendOne } from './desk.ts';
+import { attach, type BenchDesk, openDesk, sendOne } from './desk.ts';
 import { median, type Outcome, type Plan, pause } from './metric.ts';
 import { endAll, makeHome, startRouter } from './program.ts';
 import { rawCommits } from './raw-commit.ts';
@@ -98,25 +97,6 @@ async function inTurns(all: readonly string[], work: (one: string) => Promise<vo
     for (let one = all[next++]; one !== undefined; one = all[next++]) await work(one);
   };
   await Promise.all(Array.from({ length: inFlight }, lane));
-}
-
-function attach(desk: BenchDesk, session_id: string): Attachment {
-  return new Attachment({
-    ...desk,
-    registration: {
-      project: 'p',
-      principal_id: session_id,
-      session_id,
-      adapter_kind: 'claude-listener',
-      bell: 'listener',
-      host_kind: 'claude',
-    },
-    startRouter: () => {},
-    take: async () => ({ content: 'notice', receipt: {} }),
-    onFault: (error) => {
-      throw error;
-    },
-  });
 }
 
 function rawRate(directory: string): number {

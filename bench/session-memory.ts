@@ -1,7 +1,7 @@
 // Target 8: what the router holds for one more session.
 
-import { Attachment } from '../src/router/attachment.ts';
-import { type BenchDesk, openDesk } from './desk.ts';
+import type { Attachment } from '../src/router/attachment.ts';
+import { attach, openDesk } from './desk.ts';
 import { privateMebibytes } from './memory.ts';
 import { type Outcome, type Plan, pause } from './metric.ts';
 import { endAll, makeHome, startRouter } from './program.ts';
@@ -42,21 +42,4 @@ export async function sessionMemory({ directory, program, quick }: Plan): Promis
       note: `${before.toFixed(1)} MiB with ${fewest}, ${after.toFixed(1)} MiB with ${most}`,
     },
   ];
-}
-
-function attach(desk: BenchDesk, session_id: string): Attachment {
-  return new Attachment({
-    ...desk,
-    registration: {
-      project: 'p',
-      principal_id: session_id,
-      session_id,
-      adapter_kind: 'claude-listener',
-      bell: 'listener',
-      host_kind: 'claude',
-    },
-    startRouter: () => {},
-    take: async () => ({ content: 'notice', receipt: {} }),
-    onFault: () => {},
-  });
 }

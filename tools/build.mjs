@@ -43,9 +43,11 @@ export const settings = {
 /**
  * Bundles into `outdir` and returns esbuild's metafile.
  * @param {string} outdir folder made anew
+ * @param {string} as the version it is, for a test of two installed ones
  */
-export async function bundle(outdir) {
-  const common = { ...settings, outdir };
+export async function bundle(outdir, as = version) {
+  const define = { __POSTBELL_VERSION__: JSON.stringify(as) };
+  const common = { ...settings, define, outdir };
   rmSync(outdir, { recursive: true, force: true });
   mkdirSync(outdir, { recursive: true });
   const results = [

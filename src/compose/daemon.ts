@@ -1,7 +1,6 @@
 // The router of this account, in this process: started under its lock, ended by a signal or by `router stop`.
 
 import { chmodSync, lstatSync, renameSync, rmSync } from 'node:fs';
-import path from 'node:path';
 import { createPrivateOnce, readPrivateFile } from '../platform/files.ts';
 import { checkSocketPath } from '../platform/paths.ts';
 import type { Lock } from '../ports/lock.ts';
@@ -9,8 +8,12 @@ import type { Log } from '../ports/log.ts';
 import { describeError, Fault } from '../protocol/errors.ts';
 import { hex, makeId } from '../protocol/id.ts';
 import { limits } from '../protocol/limits.ts';
+import { version as productVersion } from '../protocol/version.ts';
+import type { StopCause } from '../router/handlers.ts';
 import { clearSocketPath, routerAnswers } from '../router/lifecycle.ts';
 import { type RouterServer, routerServer } from '../router/server.ts';
+import { draftOf } from '../router/socket-owner.ts';
+import { beginRun } from '../sessions/router-run.ts';
 import { tryTake } from '../store/lock.ts';
 import type { Ground } from './store.ts';
 
@@ -18,29 +21,36 @@ export interface Daemon {
   close(): Promise<void>;
 }
 
+/** What a router runs on, and as which version. */
+export type RouterGround = Pick<Ground, 'places' | 'store' | 'clock' | 'random' | 'wake'> & {
+  version?: string;
+};
+
 /**
- * `on.stop` is called when a client asked for the end, `on.lost` when the socket is no longer this router's.
- * Faults: `router_already_running`, `router_start_in_progress`, and those of the socket's path.
+ * `on.stop` is called when a client asked for the end or a newer host was refused, `on.lost` when the socket is no longer
+ * this router's. Faults: `router_already_running`, `router_start_in_progress`, `router_superseded`, and those of the
+ * socket's path.
  */
 export async function startRouter(
-  ground: Ground,
+  ground: RouterGround,
   log: Log,
-  on: { stop(): void; lost(): void },
+  on: { stop(why: StopCause): void; lost(): void },
 ): Promise<Daemon> {
   const { places } = ground;
+  const version = ground.version ?? productVersion;
   checkSocketPath(places.routerSocket);
   const lock = await takeStartLock(ground);
   try {
     await clearSocketPath(places.routerSocket, ground);
+    const instance = makeId('run', ground.clock.nowMs(), ground.random.bytes(10));
+    const { pid } = process;
+    await beginRun(ground, { instance, pid, version, socket: places.routerSocket });
     const server = routerServer({
-      ports: {
-        ...ground,
-        instance: makeId('run', ground.clock.nowMs(), ground.random.bytes(10)),
-        hostOutcomeWaitMs: limits.hostOutcomeWaitMs,
-      },
+      ports: { ...ground, instance, hostOutcomeWaitMs: limits.hostOutcomeWaitMs },
       token: token(ground),
       log,
-      pid: process.pid,
+      pid,
+      version,
       stop: on.stop,
     });
     const socket = await listenAt(server, places.routerSocket);
@@ -68,8 +78,7 @@ export async function startRouter(
  * is never the public one.)
  */
 async function listenAt(server: RouterServer, socketPath: string): Promise<PublicSocket> {
-  const draft = path.join(path.dirname(socketPath), `~${path.basename(socketPath).slice(1)}`);
-  const ino = await bind(server, draft, socketPath);
+  const ino = await bind(server, draftOf(socketPath), socketPath);
   const isOurs = (): boolean => lstatSync(socketPath, { throwIfNoEntry: false })?.ino === ino;
   return { isOurs, remove: () => isOurs() && rmSync(socketPath) };
 }
@@ -101,7 +110,7 @@ interface PublicSocket {
 }
 
 /** Kept by the running router, and freed by any death of it. */
-async function takeStartLock(ground: Ground): Promise<Lock> {
+async function takeStartLock(ground: RouterGround): Promise<Lock> {
   const lock = tryTake(ground.places.routerLock);
   if (lock !== undefined) return lock;
   if (await routerAnswers(ground.places.routerSocket, ground))
@@ -110,7 +119,7 @@ async function takeStartLock(ground: Ground): Promise<Lock> {
 }
 
 /** 32 random bytes in hex, made once. */
-function token({ places, random }: Ground): string {
+function token({ places, random }: RouterGround): string {
   const found = readPrivateFile(places.routerToken);
   if (found !== undefined) return found.trim();
   createPrivateOnce(places.routerToken, `${hex(random.bytes(32))}\n`);
@@ -123,7 +132,7 @@ function token({ places, random }: Ground): string {
  * its own hears from here.
  */
 function tick(
-  { store, clock, wake }: Ground,
+  { store, clock, wake }: RouterGround,
   server: RouterServer,
   log: Log,
   checkSocket: () => void,

@@ -1,9 +1,11 @@
-// Starts the installed router on its own.
+// Starts the installed router on its own, and says how one that cannot make room is ended.
 
 import { spawn } from 'node:child_process';
 import path from 'node:path';
 import { type Environment, ownEnvironment } from '../platform/environment.ts';
 import { checkSocketPath } from '../platform/paths.ts';
+import { commandLine, isAlive } from '../platform/processes.ts';
+import { draftOf } from '../router/socket-owner.ts';
 import type { Ground } from './store.ts';
 
 /** A router needs a moment to listen; one that cannot start is tried again ever more seldom. */
@@ -47,3 +49,22 @@ function startDetached(environment: Environment, onFault: (error: unknown) => vo
   child.on('error', onFault);
   child.unref();
 }
+
+/**
+ * The command that ends exactly the router that runs: by the pid that the holder of its lock wrote; where there is none,
+ * by whoever holds the socket.
+ */
+export function endRouterLine({ places, store }: Pick<Ground, 'places' | 'store'>): string {
+  const run = store.read((tx) => tx.routers.newest());
+  const isIt = run !== undefined && run.socket === places.routerSocket && runsRouter(run.pid);
+  if (isIt) return `kill ${run.pid}`;
+  // A router listens under the draft of its name; an older one may listen under the name itself.
+  const names = [places.routerSocket, draftOf(places.routerSocket)].map((name) => `-e ${quoted(name)}`);
+  return `kill $(lsof -U | grep -F ${names.join(' ')} | awk '{print $2}' | sort -u)`;
+}
+
+/** The pid may long be another process's. */
+const runsRouter = (pid: number): boolean =>
+  isAlive(pid) && (commandLine(pid) ?? []).some((word) => word === 'router' || word === 'up');
+
+const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;

@@ -16,7 +16,7 @@ export interface Local extends Ground {
 
 export async function openLocal(): Promise<Local> {
   const ground = await openGround();
-  const address = routerAddress(ground.places);
+  const address = routerAddress(ground.places, process.platform);
   const router = routerCalls(address, ground);
   const quota = quotaOf(ground.environment);
   return {
@@ -31,11 +31,12 @@ export async function openLocal(): Promise<Local> {
   };
 }
 
-/** Nobody can be reached at a path that no router could have. */
-function routerAddress(places: Places): RouterAddress {
+/** Nobody can be reached at a path that no router could have, nor on a platform that has no router. */
+export function routerAddress(places: Places, platform: string): RouterAddress {
   return {
     socketPath: places.routerSocket,
     token: () => {
+      if (platform === 'win32') throw new Fault('router_unreachable', 'there is no router on Windows');
       try {
         checkSocketPath(places.routerSocket);
       } catch (error) {

@@ -8,7 +8,7 @@ import type { RingAgain } from '../mailbox/failed.ts';
 import { type Notifier, runNotifier } from '../mailbox/notifier.ts';
 import { watchReach } from '../mailbox/reachable.ts';
 import { ringAgain, ringForHandOff } from '../mailbox/ring.ts';
-import { describeError, Fault, isRefusal, type Result } from '../protocol/errors.ts';
+import { describeError, Fault, failureLine, isRefusal, type Result } from '../protocol/errors.ts';
 import { hex } from '../protocol/id.ts';
 import { isSessionId } from '../protocol/scope.ts';
 import type { HostKind, Registration } from '../protocol/session.ts';
@@ -25,7 +25,7 @@ import {
   principalOf,
   recipientIgnored,
 } from './identity.ts';
-import { routerStarter } from './launch.ts';
+import { endRouterLine, routerStarter } from './launch.ts';
 import { type Local, openLocal } from './local.ts';
 import { boundProject } from './project.ts';
 
@@ -160,7 +160,8 @@ function reachable(
       if (outcome.outcome === 'rejected') return { failure_code: outcome.code };
       return { content: outcome.content, receipt: outcome.receipt };
     },
-    onFault: note,
+    endRouter: () => endRouterLine(local),
+    onFault: (error) => process.stderr.write(failureLine(error, false)),
   });
   const onChange = (deaf: boolean): void => void attachment.change(deaf ? without : (own ?? without));
   const unwatch = bell && watchReach({ ...local, bell, turnAtMs, onChange, onFault: note });

@@ -5,8 +5,9 @@ import path from 'node:path';
 import { processEnvironment } from '../platform/environment.ts';
 import { stderrLog } from '../platform/log.ts';
 import { checkSocketPath, placesOf } from '../platform/paths.ts';
-import { describeError, Fault } from '../protocol/errors.ts';
+import { describeError, type ErrorCode, Fault } from '../protocol/errors.ts';
 import { version } from '../protocol/version.ts';
+import type { StopCause } from '../router/handlers.ts';
 import { liveView } from '../surfaces/live/view.ts';
 import { type Daemon, startRouter } from './daemon.ts';
 import { endOnSignal } from './ending.ts';
@@ -15,6 +16,12 @@ import { type Ground, openGround } from './store.ts';
 
 const retryMs = 5_000;
 const starting = 'starting the router';
+/** Another one runs, or is about to. */
+const others: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  'router_already_running',
+  'router_start_in_progress',
+  'router_superseded',
+]);
 
 export function main(words: readonly string[]): Promise<void> {
   return orFail(words, async (rest) => {
@@ -56,20 +63,25 @@ async function holdRouter(ground: Ground) {
   let daemon: Daemon | undefined;
   let state = starting;
   let cancel = (): void => {};
-  /** Whoever removed the socket made room: this one begins again. */
-  const lost = (): void => {
+  /** Whoever removed the socket, or is newer, made room or takes it: this one begins again, and may have to wait. */
+  const again = (why: string): void => {
     const former = daemon;
     daemon = undefined;
-    state = 'the socket was removed; starting again';
+    state = why;
     void former?.close().finally(() => void take());
   };
+  const lost = (): void => again('the socket was removed; starting again');
+  const stop = (why: StopCause): void =>
+    why === 'outdated'
+      ? again('a newer version takes the router over')
+      : void process.kill(process.pid, 'SIGTERM');
   const take = async (): Promise<void> => {
     try {
-      daemon = await startRouter(ground, log, { stop: () => process.kill(process.pid, 'SIGTERM'), lost });
+      daemon = await startRouter(ground, log, { stop, lost });
       state = 'router running';
     } catch (error) {
       const { code } = describeError(error);
-      const other = code === 'router_already_running' || code === 'router_start_in_progress';
+      const other = others.has(code);
       // What keeps it from starting at all is said at once; what comes up later, when it was another's, is shown.
       if (!other && state === starting) throw error;
       state = other ? 'watching: another router runs' : `no router: ${code}`;

@@ -87,6 +87,8 @@ export interface Messages {
   byDelivery(deliveryId: string): StoredMessage | undefined;
   /** Compact JSON and its hash; absence is a defect. */
   payload(messageId: string): { json: string; sha256: string };
+  /** Sequence of the newest event of the project; 0 where there is none. */
+  lastEvent(project: string): number;
   /** Logical payload bytes of the whole store. */
   payloadBytes(): number;
   /** The first message that answers `messageId` and is for one of these principals or sessions. */
@@ -273,6 +275,7 @@ export interface SessionRow {
 export interface ConnectionRow extends ConnectionSummary {
   router_instance: string;
   lease_expires_at_ms: number;
+  connected_at: string;
   disconnect_reason: DisconnectReason | null;
 }
 
@@ -377,6 +380,10 @@ export interface Notices {
   fail(deliveryId: string): void;
   /** All that the reservation covers has been rung for, or the one delivery. */
   markRung(notificationId: string, deliveryId?: string): void;
+  /** The host was handed this delivery whole: rung for, and nothing else of its reservation is. */
+  markPushed(deliveryId: string): void;
+  /** When the session was rung last, newest first. */
+  rings(sessionRoot: string, count: number): number[];
   /** Whether a committed ring of this reservation was for the delivery. */
   isRung(notificationId: string, deliveryId: string): boolean;
   /** State of the newest reservation that covers the delivery; `preparing` until it was rung for. */

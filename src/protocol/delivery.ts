@@ -56,19 +56,23 @@ export interface NativeDelivery {
   accepted_at: string;
 }
 
+/** What an envelope says of a message beside its body: exactly these fields. */
+function routingOf(message: Message) {
+  const { privacy: _, quiet: __, expires_at: ___, hops: ____, ...routing } = message;
+  return routing;
+}
+
 /** The complete native envelope: what a bell may show in full, and what the 16,384-byte limit measures. */
 export function envelopeOf(message: Message, payload: Json) {
-  const { privacy: _, quiet: __, ...routing } = message;
-  return { type: 'postbell_message', ...routing, untrusted: true, payload } as const;
+  return { type: 'postbell_message', ...routingOf(message), untrusted: true, payload } as const;
 }
 
 /** The envelope of a notice: the routing without the body. */
 export function noticeEnvelopeOf(message: Message, notificationId: string) {
-  const { privacy: _, quiet: __, ...routing } = message;
   return {
     type: 'postbell_message_notice',
     notification_id: notificationId,
-    ...routing,
+    ...routingOf(message),
     untrusted: true,
   } as const;
 }

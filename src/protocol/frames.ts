@@ -138,12 +138,15 @@ export type Answer =
 export type Incoming =
   | { kind: 'answer'; request_id: string; answer: Answer }
   | { kind: 'frame'; type: 'deliver' | 'session_superseded'; fields: Readonly<Record<string, Json>> }
+  /** In the shape of another wire version. */
+  | { kind: 'foreign' }
   | { kind: 'invalid' };
 
 export function readIncoming(line: string): Incoming {
   const parsed = parseObject(line);
   if (parsed === undefined) return { kind: 'invalid' };
-  const { v: _, hops: __, type, request_id, ...rest } = parsed;
+  const { v, hops: __, type, request_id, ...rest } = parsed;
+  if (v !== undefined && v !== wireVersion) return { kind: 'foreign' };
   if (type === 'deliver' || type === 'session_superseded')
     return { kind: 'frame', type, fields: rest as Record<string, Json> };
   if (parsed.ok === true && typeof request_id === 'string')
@@ -155,34 +158,30 @@ export function readIncoming(line: string): Incoming {
   return { kind: 'answer', request_id: typeof request_id === 'string' ? request_id : '', answer };
 }
 
-/** What a session's process needs of a `deliver` frame; undefined where it lacks any of it. */
+/** What a session's process needs of a `deliver` frame. */
 export interface DeliverFrame {
   attempt_id: string;
   delivery_id: string;
   connection_id: string;
   generation: number;
   content: 'notice' | 'full';
-  notification_id: string;
+  /** Of the reservation that a notice stands on; a whole message has none. */
+  notification_id?: string;
+  envelope: Json;
 }
 
+/** undefined where the frame lacks any of it, or its envelope is not of its content. */
 export function readDeliver(fields: Readonly<Record<string, Json>>): DeliverFrame | undefined {
   const { attempt_id, delivery_id, connection_id, generation, envelope } = fields;
-  const notification_id = isObject(envelope) ? envelope.notification_id : undefined;
   const fits =
-    text(attempt_id) &&
-    text(delivery_id) &&
-    text(connection_id) &&
-    whole(generation) &&
-    content(fields.content);
-  return fits && text(notification_id)
-    ? {
-        attempt_id,
-        delivery_id,
-        connection_id,
-        generation,
-        content: fields.content as 'notice' | 'full',
-        notification_id,
-      }
+    text(attempt_id) && text(delivery_id) && text(connection_id) && whole(generation) && isObject(envelope);
+  if (!fits) return undefined;
+  const of = { attempt_id, delivery_id, connection_id, generation, envelope };
+  if (fields.content === 'full')
+    return envelope.type === 'postbell_message' ? { ...of, content: 'full' } : undefined;
+  const { notification_id } = envelope;
+  return fields.content === 'notice' && text(notification_id)
+    ? { ...of, content: 'notice', notification_id }
     : undefined;
 }
 

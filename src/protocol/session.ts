@@ -55,6 +55,16 @@ export interface Card {
   lease_expires_at_ms: number;
 }
 
+/** What a card says beside that, when it is asked in detail. */
+export interface CardDetail {
+  bell: Bell;
+  /** Whether it can be rung, why not, and when it was rung last, newest first. */
+  bell_state: { state: 'live' | 'deaf'; reason?: string; last_rings: string[] };
+  /** How much waits for the session. */
+  waiting: number;
+  connected_at: string;
+}
+
 /** What a process says when it registers a session. */
 export interface Registration {
   project: string;

@@ -3,20 +3,24 @@
 
 import type { Clock } from '../ports/clock.ts';
 import type { Random } from '../ports/random.ts';
-import { type ErrorCode, Fault } from '../protocol/errors.ts';
+import { Fault } from '../protocol/errors.ts';
 import { type DeliverFrame, readDeliver } from '../protocol/frames.ts';
-import type { Json } from '../protocol/json.ts';
 import { limits } from '../protocol/limits.ts';
+import { isVersion } from '../protocol/semver.ts';
 import type { ConnectionKey, Registration } from '../protocol/session.ts';
 import { version } from '../protocol/version.ts';
 import type { RouterAddress } from './calls.ts';
 import { connectRouter, type RouterClient, type RouterFrame } from './client.ts';
+import { type Outcome, Taken } from './taken.ts';
 
 const registerWaitMs = 5_000;
 const retryMsFirst = 100;
 const retryMsMax = 5_000;
 const retryJitter = 0.2;
-/** A process that was replaced or outranked asks again as often, and never replaces its equal. */
+/**
+ * A process that was replaced or outranked asks again as often, and never replaces its equal; so does one whose router
+ * must be ended first.
+ */
 const askAgainMs = 30_000;
 /** Longer than the router may wait for the store's lock. */
 const heartbeatWaitMs = limits.writeLockWaitMs + 2_000;
@@ -31,26 +35,39 @@ export interface AttachmentOptions {
   random: Random;
   /** Starts the installed router where none answers; may be called again. */
   startRouter(): void;
-  /** Rings for a hand-off; undefined means that no answer may be given. */
-  take(
-    handOff: DeliverFrame,
-  ): Promise<{ content: 'notice' | 'full'; receipt: Json } | { failure_code: ErrorCode } | undefined>;
+  /**
+   * Rings for a hand-off, and may take as long as it must: an acceptance after the router's time-out is sent all the
+   * same. undefined means that no answer may be given.
+   */
+  take(handOff: DeliverFrame): Promise<Outcome>;
+  /** The command that ends the running router, for one that cannot make room by itself. */
+  endRouter(): string;
   onFault(fault: unknown): void;
 }
 
 export class Attachment {
   readonly #options: AttachmentOptions;
+  readonly #taken: Taken;
   #client: RouterClient | undefined;
   /** Of the live registration. */
   #key: ConnectionKey | undefined;
   #cancelTimer = (): void => {};
+  /** Since the router last renewed the lease: who is told again and again that it has expired asks ever more seldom. */
   #failures = 0;
   /** After it was replaced or outranked: register only where nobody holds the session. */
   #ifFree = false;
   #closed = false;
+  /** What its person says it works on; empty where nothing. */
+  #summary: string;
+  /** The router has not heard of the summary yet. */
+  #untold = false;
+  /** The line that ends an outdated router was given. */
+  #complained = false;
 
   constructor(options: AttachmentOptions) {
     this.#options = options;
+    this.#taken = new Taken(options.take);
+    this.#summary = options.registration.work_summary ?? '';
     void this.#connect();
   }
 
@@ -75,32 +92,77 @@ export class Attachment {
     if (!this.#closed) await this.#connect();
   }
 
+  /**
+   * Shows what the session works on, at once where it is registered, else with its registration; an empty text clears
+   * it. Fault where the router could not be told now: it is told with the next heartbeat.
+   */
+  async summarize(text: string): Promise<void> {
+    this.#summary = text;
+    this.#untold = true;
+    const client = this.#client;
+    if (client === undefined || this.#key === undefined) return;
+    try {
+      await this.#beat(client, this.#key);
+    } catch (error) {
+      if (!this.#isStale(error, client)) throw error;
+      this.#failed(error);
+    }
+  }
+
   async #connect(): Promise<void> {
     const { address, registration } = this.#options;
     try {
       const client = await connectRouter(address.socketPath, this.#options, {
-        onFrame: (frame) => this.#onFrame(frame),
+        onFrame: (frame) => this.#onFrame(frame, client),
         onClose: () => this.#onClose(),
       });
       this.#client = client;
-      const answer = await client.request(
-        {
-          type: 'register',
-          auth_token: address.token(),
-          ...registration,
-          ...(this.#ifFree && { if_free: true }),
-          postbell_version: version,
-        },
-        registerWaitMs,
-      );
+      const answer = await client.request(this.#introduction(), registerWaitMs);
+      if (!isVersion(answer.postbell_version)) {
+        this.#refuse();
+        return;
+      }
       this.#key = { connection_id: String(answer.connection_id), generation: Number(answer.generation) };
-      this.#failures = 0;
       this.#ifFree = false;
-      this.#renewAfter(Number(answer.lease_ms) / 2, Number(answer.lease_ms));
+      this.#complained = false;
+      if (this.#closed) {
+        this.#forget();
+        return;
+      }
+      const leaseMs = Number(answer.lease_ms);
+      this.#renewAfter(this.#untold ? 0 : leaseMs / 2, leaseMs);
       if (registration !== this.#options.registration) await this.change(this.#options.registration);
     } catch (error) {
       this.#failed(error);
     }
+  }
+
+  #introduction() {
+    const { address, registration } = this.#options;
+    const { work_summary: _, ...rest } = registration;
+    this.#untold = false;
+    return {
+      type: 'register',
+      auth_token: address.token(),
+      ...rest,
+      ...(this.#summary !== '' && { work_summary: this.#summary }),
+      ...(this.#ifFree && { if_free: true }),
+      postbell_version: version,
+    };
+  }
+
+  /** A router that tells no version, or does not know the word, cannot make room by itself. */
+  #refuse(): void {
+    this.#forget();
+    if (!this.#complained)
+      this.#options.onFault(
+        new Fault(
+          'router_outdated',
+          `the running router tells no version; end it: ${this.#options.endRouter()}`,
+        ),
+      );
+    this.#complained = true;
+    this.#againAfter(askAgainMs);
   }
 
   #failed(error: unknown): void {
@@ -109,6 +171,10 @@ export class Attachment {
     const code = error instanceof Fault ? error.code : undefined;
     if (code === 'bell_outranked') {
       this.#yield();
+      return;
+    }
+    if (code === 'unexpected_field') {
+      this.#refuse();
       return;
     }
     if (code === 'router_unreachable') this.#options.startRouter();
@@ -120,7 +186,7 @@ export class Attachment {
     this.#failures += 1;
     const base = Math.min(retryMsFirst * 2 ** (this.#failures - 1), retryMsMax);
     const spread = ((this.#options.random.bytes(1)[0] as number) / 255) * 2 - 1;
-    this.#againAfter(base * (1 + spread * retryJitter));
+    this.#againAfter(Math.round(base * (1 + spread * retryJitter)));
   }
 
   #yield(): void {
@@ -144,7 +210,7 @@ export class Attachment {
     const { clock } = this.#options;
     const untilMs = clock.elapsedMs() + leaseMs / 2;
     try {
-      const answer = await client.request(this.#about('heartbeat', this.#key), heartbeatWaitMs);
+      const answer = await this.#beat(client, this.#key);
       if (client === this.#client) this.#renewAfter(Number(answer.lease_ms) / 2, Number(answer.lease_ms));
     } catch (error) {
       if (client !== this.#client) return;
@@ -154,6 +220,15 @@ export class Attachment {
       if (passing && leftMs > 0) this.#renewAfter(askAgainSoonMs, 2 * leftMs);
       else this.#failed(error);
     }
+  }
+
+  /** A heartbeat, with the summary where the router has not heard of it. */
+  async #beat(client: RouterClient, key: ConnectionKey): Promise<Record<string, unknown>> {
+    const told = this.#untold ? { work_summary: this.#summary } : {};
+    const answer = await client.request({ ...this.#about('heartbeat', key), ...told }, heartbeatWaitMs);
+    if (told.work_summary === this.#summary) this.#untold = false;
+    this.#failures = 0;
+    return answer;
   }
 
   #about(type: 'heartbeat' | 'disconnect', key: ConnectionKey) {
@@ -174,33 +249,34 @@ export class Attachment {
     this.#client = undefined;
   }
 
-  #onFrame(frame: RouterFrame): void {
+  #onFrame(frame: RouterFrame, client: RouterClient): void {
+    if (client !== this.#client) return;
     if (frame.type === 'session_superseded') {
       this.#forget();
       this.#yield();
       return;
     }
     const handOff = readDeliver(frame.fields);
-    if (handOff !== undefined) void this.#take(handOff);
+    if (handOff !== undefined) void this.#take(handOff, client);
   }
 
-  async #take(handOff: DeliverFrame): Promise<void> {
+  /** The answer goes to where the hand-off came from, whatever was registered since. */
+  async #take(handOff: DeliverFrame, client: RouterClient): Promise<void> {
     const { attempt_id, delivery_id, connection_id, generation } = handOff;
-    const on = this.#client;
-    const outcome = await this.#options.take(handOff).catch((error: unknown) => {
+    const outcome = await this.#taken.answer(handOff).catch((error: unknown) => {
       this.#options.onFault(error);
       return { failure_code: 'adapter_error' as const };
     });
     if (outcome === undefined) return;
     const type = 'failure_code' in outcome ? 'host_reject' : 'host_accept';
-    on?.tell({
-      type,
-      request_id: attempt_id,
-      attempt_id,
-      delivery_id,
-      connection_id,
-      generation,
-      ...outcome,
+    const frame = { type, attempt_id, delivery_id, connection_id, generation, ...outcome };
+    await client.request(frame, heartbeatWaitMs).catch((error: unknown) => {
+      if (this.#isStale(error, client)) this.#failed(error);
     });
+  }
+
+  /** The lease ran out while the process stood still, and it has not begun again yet. */
+  #isStale(error: unknown, client: RouterClient): boolean {
+    return client === this.#client && error instanceof Fault && error.code === 'stale_generation';
   }
 }

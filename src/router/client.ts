@@ -3,7 +3,6 @@
 
 import { connect, type Socket } from 'node:net';
 import type { Clock } from '../ports/clock.ts';
-import { assert } from '../protocol/assert.ts';
 import { Fault } from '../protocol/errors.ts';
 import { type Answer, type Incoming, readIncoming, writeFrame } from '../protocol/frames.ts';
 import { limits } from '../protocol/limits.ts';
@@ -13,13 +12,14 @@ import { checkSocket } from './socket-owner.ts';
 export type RouterFrame = Extract<Incoming, { kind: 'frame' }>;
 
 export interface RouterClient {
-  /** Fault with the router's code, `router_timeout` when no answer came, `connection_closed`. */
+  /**
+   * Fault with the router's code; `router_timeout` when no answer came, `connection_closed`, `invalid_response` for what
+   * is no answer of a router, `router_version_mismatch` for one in another wire version's shape.
+   */
   request(
     frame: { type: string; [field: string]: unknown },
     waitMs: number,
   ): Promise<Record<string, unknown>>;
-  /** Writes without waiting for the answer. */
-  tell(frame: { type: string; [field: string]: unknown }): void;
   close(): void;
 }
 
@@ -36,58 +36,115 @@ export async function connectRouter(
 ): Promise<RouterClient> {
   checkSocket(socketPath);
   const socket = await opened(socketPath, ports.clock);
-  const waiting = new Map<string, { answer: (answer: Answer) => void; fail: (fault: Fault) => void }>();
-  let lastId = 0;
+  const asked = new Asked(ports.clock);
 
   const take = (line: string): void => {
     const incoming = readIncoming(line);
-    if (incoming.kind === 'frame') events.onFrame?.(incoming);
-    else if (incoming.kind === 'invalid') socket.destroy();
-    else waiting.get(incoming.request_id)?.answer(incoming.answer);
+    if (incoming.kind === 'frame') {
+      events.onFrame?.(incoming);
+      return;
+    }
+    const wrong = incoming.kind === 'answer' ? asked.take(incoming) : unreadable(incoming.kind);
+    if (wrong === undefined) return;
+    asked.fail(wrong);
+    socket.destroy();
   };
   socket.on(
     'data',
-    lineReader(limits.answerBytesMax, take, () => socket.destroy()),
+    lineReader(limits.answerBytesMax, take, () => {
+      asked.fail(unreadable('invalid'));
+      socket.destroy();
+    }),
   );
   socket.on('close', () => {
-    for (const entry of waiting.values())
-      entry.fail(new Fault('connection_closed', 'the router closed the connection'));
+    asked.fail(closed());
     events.onClose?.();
   });
 
   return {
-    request: (frame, waitMs) =>
-      new Promise((resolve, reject) => {
-        lastId += 1;
-        const request_id = `r${lastId}`;
-        const done = (): void => {
-          cancel();
-          waiting.delete(request_id);
-        };
-        const fail = (fault: Fault): void => {
-          done();
-          reject(fault);
-        };
-        const cancel = ports.clock.after(waitMs, () =>
-          fail(new Fault('router_timeout', `no answer within ${waitMs} ms`)),
-        );
-        waiting.set(request_id, {
-          fail,
-          answer: (answer) => {
-            if (!answer.ok) return fail(new Fault(answer.error.code, answer.error.message));
-            done();
-            resolve(answer);
-          },
-        });
-        if (socket.destroyed) return fail(new Fault('connection_closed', 'the router closed the connection'));
-        socket.write(writeFrame({ ...frame, request_id }));
-      }),
-    tell: (frame) => {
-      assert(frame.request_id !== undefined, 'a frame without an answer carries its own id');
-      if (!socket.destroyed) socket.write(writeFrame(frame));
+    request: (frame, waitMs) => {
+      if (socket.destroyed) return Promise.reject(closed());
+      const { request_id, answered } = asked.expect(waitMs);
+      socket.write(writeFrame({ ...frame, request_id }));
+      return answered;
     },
     close: () => socket.destroy(),
   };
+}
+
+const closed = (): Fault => new Fault('connection_closed', 'the router closed the connection');
+
+const unreadable = (kind: 'foreign' | 'invalid'): Fault =>
+  kind === 'foreign'
+    ? new Fault('router_version_mismatch', 'what answers at the socket speaks another wire version')
+    : new Fault('invalid_response', 'what answers at the socket is no answer of a router');
+
+interface Entry {
+  settle(answer: Answer): void;
+  fail(fault: Fault): void;
+}
+
+/** The requests of one connection that wait for their answer. */
+class Asked {
+  readonly #clock: Clock;
+  readonly #waiting = new Map<string, Entry>();
+  #last = 0;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  expect(waitMs: number): { request_id: string; answered: Promise<Record<string, unknown>> } {
+    this.#last += 1;
+    const request_id = `r${this.#last}`;
+    const answered = new Promise<Record<string, unknown>>((resolve, reject) => {
+      const done = (): void => {
+        cancel();
+        this.#waiting.delete(request_id);
+      };
+      const fail = (fault: Fault): void => {
+        done();
+        reject(fault);
+      };
+      const cancel = this.#clock.after(waitMs, () =>
+        fail(new Fault('router_timeout', `no answer within ${waitMs} ms`)),
+      );
+      const settle = (answer: Answer): void => {
+        done();
+        if (answer.ok) resolve(answer);
+        else reject(refusal(answer));
+      };
+      this.#waiting.set(request_id, { settle, fail });
+    });
+    return { request_id, answered };
+  }
+
+  /** @returns why nothing more can be believed on this connection; undefined where all is well */
+  take({ request_id, answer }: Extract<Incoming, { kind: 'answer' }>): Fault | undefined {
+    // The router could not read whose answer it is: then it is everybody's.
+    if (!answer.ok && (request_id === '' || answer.error.code === 'unsupported_version'))
+      return refusal(answer);
+    if (!this.#isOurs(request_id))
+      return answer.ok ? new Fault('invalid_response', 'an answer to what was never asked') : undefined;
+    this.#waiting.get(request_id)?.settle(answer);
+    return undefined;
+  }
+
+  fail(fault: Fault): void {
+    for (const entry of this.#waiting.values()) entry.fail(fault);
+  }
+
+  /** Also one that is no longer waited for. */
+  #isOurs(requestId: string): boolean {
+    const number = /^r([1-9]\d{0,14})$/.exec(requestId)?.[1];
+    return number !== undefined && Number(number) <= this.#last;
+  }
+}
+
+function refusal({ error }: Extract<Answer, { ok: false }>): Fault {
+  return error.code === 'unsupported_version'
+    ? new Fault('router_version_mismatch', 'what answers at the socket speaks another wire version')
+    : new Fault(error.code, error.message);
 }
 
 function opened(socketPath: string, clock: Clock): Promise<Socket> {
@@ -99,7 +156,7 @@ function opened(socketPath: string, clock: Clock): Promise<Socket> {
       reject(new Fault('router_unreachable', `the router cannot be reached (${why})`, { cause }));
     };
     const cancel = clock.after(limits.routerCallWaitMs, () => unreachable('no answer'));
-    socket.once('error', (error: NodeJS.ErrnoException) => unreachable(error.code ?? 'error', error));
+    socket.on('error', (error: NodeJS.ErrnoException) => unreachable(error.code ?? 'error', error));
     socket.once('connect', () => {
       cancel();
       socket.removeAllListeners('error');

@@ -7,6 +7,7 @@ import type { ConnectionRow } from '../ports/store.ts';
 import { writeFrame } from '../protocol/frames.ts';
 import type { ConnectionKey } from '../protocol/session.ts';
 import type { HandOff, HostOutcome } from '../sessions/switchboard.ts';
+import type { FrameRate } from './rate.ts';
 
 /** A client on the socket; after `register` it is a session's process. */
 export interface Peer {
@@ -14,8 +15,8 @@ export interface Peer {
   connection: (ConnectionKey & { project: string; session_id: string; lease_ms: number }) | undefined;
   /** The last of its frames that change who it is. */
   turn: Promise<unknown>;
-  /** Register, heartbeat and discover frames in the running minute. */
-  frames: { count: number; sinceMs: number };
+  /** Of its register, heartbeat and discover frames. */
+  rate: FrameRate;
 }
 
 /** Far more than any answer: who lets so much pile up reads nothing. */
@@ -75,12 +76,6 @@ export class Connections {
     writeTo(peer, { type: 'session_superseded', request_id: connection_id, connection_id, generation });
   }
 
-  pending(connectionId: string): number {
-    let count = 0;
-    for (const entry of this.#waiting.values()) if (entry.connectionId === connectionId) count += 1;
-    return count;
-  }
-
   hand(connection: ConnectionRow, handOff: HandOff): Promise<HostOutcome> {
     const { connection_id, generation } = connection;
     const peer = this.#peers.get(connection_id);
@@ -105,15 +100,14 @@ export class Connections {
     });
   }
 
-  /** Whether a hand-off was still waiting for this outcome; `mismatch` where it names another delivery. */
+  /** Whether a hand-off was still waiting for this outcome. */
   settle(
     of: { attempt_id: string; delivery_id: string; connection_id: string },
     outcome: HostOutcome,
-  ): 'correlated' | 'unknown' | 'mismatch' {
+  ): boolean {
     const entry = this.#waiting.get(of.attempt_id);
-    if (entry?.connectionId !== of.connection_id) return 'unknown';
-    if (entry.deliveryId !== of.delivery_id) return 'mismatch';
-    entry.settle(outcome);
-    return 'correlated';
+    const fits = entry?.connectionId === of.connection_id && entry.deliveryId === of.delivery_id;
+    if (fits) entry.settle(outcome);
+    return fits;
   }
 }

@@ -2,31 +2,37 @@
 
 import { equalSecrets } from '../crypto/hash.ts';
 import type { Log } from '../ports/log.ts';
-import { describeError, isRefusal, Refusal, type Result } from '../protocol/errors.ts';
+import { isRefusal, Refusal, type Result } from '../protocol/errors.ts';
 import type { RequestFields, RequestType } from '../protocol/frames.ts';
 import { utf8Bytes } from '../protocol/json.ts';
 import { limits } from '../protocol/limits.ts';
 import { isSessionId, readName } from '../protocol/scope.ts';
 import { type ConnectionKey, type DisconnectReason, isLive, type Registration } from '../protocol/session.ts';
-import { version } from '../protocol/version.ts';
 import { disconnect } from '../sessions/disconnect.ts';
 import { discover } from '../sessions/discover.ts';
-import { dispatch } from '../sessions/dispatch.ts';
+import { planDrain } from '../sessions/drain.ts';
 import { heartbeat } from '../sessions/heartbeat.ts';
 import { register } from '../sessions/register.ts';
-import type { HostOutcome, Switchboard } from '../sessions/switchboard.ts';
+import { isOutdated, supersede } from '../sessions/router-run.ts';
+import type { Switchboard } from '../sessions/switchboard.ts';
 import type { Connections, Peer } from './connections.ts';
+import { Dispatches } from './dispatches.ts';
 
 export interface RouterContext {
   board: Switchboard;
   connections: Connections;
   token: string;
   log: Log;
+  /** Of the product. */
+  version: string;
   /** What `status` reports. */
   describe(): object;
-  /** Called by an authenticated `stop`. */
-  stop(): void;
+  /** Called by an authenticated `stop`, and where a newer host was refused. */
+  stop(why: StopCause): void;
 }
+
+/** Somebody asked for it, or a newer version is to take its place. */
+export type StopCause = 'asked' | 'outdated';
 
 type Handled = Result<object> | Promise<Result<object>>;
 type Handler<F> = (peer: Peer, fields: F) => Handled;
@@ -37,9 +43,9 @@ export function handlersOf(context: RouterContext): Handlers {
   const { board, connections } = context;
   const guarded = authenticated(context.token);
   const owned = onOwnConnection(context);
-  const dispatchOnce = joining(context);
+  const dispatches = new Dispatches(context);
   return {
-    register: guarded((peer, fields) => registerPeer(context, peer, fields)),
+    register: guarded((peer, fields) => registerPeer(context, dispatches, peer, fields)),
     heartbeat: owned(async (peer, fields) => {
       const own =
         peer.connection?.project === fields.project && peer.connection.session_id === fields.session_id;
@@ -54,8 +60,8 @@ export function handlersOf(context: RouterContext): Handlers {
       return { disconnected: true };
     }),
     discover: guarded((_, fields) => ({ cards: discover(board, fields) })),
-    notify: guarded((_, { project, delivery_id, wait }) => {
-      const running = dispatchOnce(project, delivery_id);
+    notify: guarded((_, { project, delivery_id, expected_generation, wait }) => {
+      const running = dispatches.begin(project, delivery_id, expected_generation);
       return wait === true ? running : { delivered: false, reason: 'dispatched' };
     }),
     host_accept: owned((_, { content, receipt, ...of }) =>
@@ -64,19 +70,19 @@ export function handlersOf(context: RouterContext): Handlers {
             'invalid_adapter_receipt',
             `a receipt is at most ${limits.adapterReceiptBytesMax} bytes`,
           )
-        : settle(connections, of, { outcome: 'accepted', content, receipt }),
+        : dispatches.settle(of, { outcome: 'accepted', content, receipt }),
     ),
     host_reject: owned((_, { failure_code, ...of }) =>
-      settle(connections, of, { outcome: 'rejected', failure_code }),
+      dispatches.settle(of, { outcome: 'rejected', failure_code }),
     ),
     status: guarded(() => ({
-      postbell_version: version,
+      postbell_version: context.version,
       live_connections: connections.size,
       ...context.describe(),
     })),
     stop: guarded(() => {
-      board.clock.after(0, context.stop);
-      return { stopping: true };
+      board.clock.after(0, () => context.stop('asked'));
+      return { stopping: true, ...context.describe() };
     }),
   };
 }
@@ -108,23 +114,14 @@ const onOwnConnection =
       : new Refusal('stale_generation', 'this connection has ended or is not yours');
   };
 
-function settle(
-  connections: Connections,
-  of: { attempt_id: string; delivery_id: string; connection_id: string },
-  outcome: HostOutcome,
-): Result<object> {
-  const found = connections.settle(of, outcome);
-  if (found === 'mismatch')
-    return new Refusal('outcome_scope_mismatch', 'the attempt is of another delivery');
-  return { correlated: found === 'correlated' };
-}
-
 async function registerPeer(
   context: RouterContext,
+  dispatches: Dispatches,
   peer: Peer,
   fields: RequestFields<'register'>,
 ): Promise<Result<object>> {
-  const { board, connections, log } = context;
+  const { board, connections, log, version } = context;
+  if (isOutdated(version, fields.postbell_version)) return await makeRoom(context, fields.postbell_version);
   const registration = readRegistration(fields);
   if (isRefusal(registration)) return registration;
   if (peer.connection !== undefined) await dropPeer(context, peer, 'adapter_disconnect');
@@ -140,7 +137,18 @@ async function registerPeer(
   peer.connection = { ...key, project, session_id };
   connections.add(key.connection_id, peer);
   log.info('registered', { session_id, bell, generation: key.generation });
-  return { ...key, drain_scheduled: false, postbell_version: version };
+  const plan = planDrain(board, key.connection_id);
+  // After the answer, so that the host knows who it is when the first frame comes.
+  if (plan !== undefined) board.clock.after(0, () => dispatches.drain(plan));
+  return { ...key, drain_scheduled: plan !== undefined, postbell_version: version };
+}
+
+/** A router older than its host stops, and is not started again as that version for a while. */
+async function makeRoom({ board, log, version, stop }: RouterContext, newer: string): Promise<Refusal> {
+  await supersede(board, version);
+  log.info('outdated', { version, newer });
+  board.clock.after(0, () => stop('outdated'));
+  return new Refusal('router_outdated', `this router is ${version}, older than ${newer}; it makes room`);
 }
 
 /** The peer's registration ends, by whatever way. */
@@ -154,21 +162,6 @@ export async function dropPeer(
   peer.connection = undefined;
   connections.remove(key.connection_id);
   await disconnect(board, key.connection_id, reason);
-}
-
-/** One operation a delivery at a time: a second notify joins the first. */
-function joining({ board, log }: RouterContext): (project: string, deliveryId: string) => Promise<object> {
-  const inFlight = new Map<string, Promise<object>>();
-  return (project, deliveryId) => {
-    const running = inFlight.get(deliveryId);
-    if (running !== undefined) return running;
-    const started = dispatch(board, project, deliveryId).finally(() => inFlight.delete(deliveryId));
-    started.catch((error: unknown) =>
-      log.warn('dispatch failed', { delivery_id: deliveryId, code: describeError(error).code }),
-    );
-    inFlight.set(deliveryId, started);
-    return started;
-  };
 }
 
 /** The registration in a frame, normalised. */

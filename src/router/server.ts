@@ -2,26 +2,29 @@
 
 import { createServer, type Server, type Socket } from 'node:net';
 import type { Log } from '../ports/log.ts';
+import { assert } from '../protocol/assert.ts';
 import { describeError, type ErrorCode, isRefusal, Refusal, type Result } from '../protocol/errors.ts';
 import { type RequestFrame, readRequest } from '../protocol/frames.ts';
 import { limits } from '../protocol/limits.ts';
 import { closeLeftOpen, expireLeases } from '../sessions/disconnect.ts';
 import type { Switchboard } from '../sessions/switchboard.ts';
 import { Connections, type Peer, writeTo } from './connections.ts';
-import { dropPeer, type Handlers, handlersOf, type RouterContext } from './handlers.ts';
+import { dropPeer, type Handlers, handlersOf, type RouterContext, type StopCause } from './handlers.ts';
 import { lineReader } from './lines.ts';
+import { FrameRate } from './rate.ts';
 
 const counted = new Set<RequestFrame['type']>(['register', 'heartbeat', 'discover']);
 /** What changes who a client is, one after another. */
 const ordered = new Set<RequestFrame['type']>(['register', 'heartbeat', 'disconnect']);
 
 export interface RouterOptions {
-  ports: Omit<Switchboard, 'hand' | 'pending'>;
+  ports: Omit<Switchboard, 'hand'>;
   token: string;
   log: Log;
   pid: number;
-  /** Called by an authenticated `stop`. */
-  stop(): void;
+  version: string;
+  /** Called by an authenticated `stop`, and where a newer host was refused. */
+  stop(why: StopCause): void;
 }
 
 export interface RouterServer {
@@ -33,16 +36,20 @@ export interface RouterServer {
   close(): Promise<void>;
 }
 
-export function routerServer({ ports, token, log, pid, stop }: RouterOptions): RouterServer {
+export function routerServer({ ports, token, log, pid, version, stop }: RouterOptions): RouterServer {
+  const { hostOutcomeWaitMs } = ports;
+  assert(
+    hostOutcomeWaitMs >= limits.hostOutcomeWaitMsMin && hostOutcomeWaitMs <= limits.hostOutcomeWaitMsMax,
+    'a host is given 100 ms to 10 min',
+  );
   const startedMs = ports.clock.nowMs();
-  const connections = new Connections(ports.clock, ports.hostOutcomeWaitMs);
+  const connections = new Connections(ports.clock, hostOutcomeWaitMs);
   const board: Switchboard = {
     ...ports,
     hand: (connection, handOff) => connections.hand(connection, handOff),
-    pending: (connectionId) => connections.pending(connectionId),
   };
   const describe = (): object => ({ pid, uptime_ms: ports.clock.nowMs() - startedMs });
-  const context: RouterContext = { board, connections, token, log, stop, describe };
+  const context: RouterContext = { board, connections, token, log, version, stop, describe };
   const sockets = new Set<Socket>();
   const server = createServer(acceptor(context, sockets));
   return {
@@ -77,7 +84,7 @@ function acceptor(context: RouterContext, sockets: Set<Socket>): (socket: Socket
     context.log.warn(what, { code: describeError(error).code });
 
   const handle = async (peer: Peer, frame: RequestFrame): Promise<Result<object>> => {
-    if (counted.has(frame.type) && overRate(peer, clock.nowMs()))
+    if (counted.has(frame.type) && !peer.rate.take())
       return new Refusal('rate_limited', 'too many frames in a minute');
     try {
       if (!ordered.has(frame.type)) return await perform(handlers, peer, frame);
@@ -100,8 +107,8 @@ function acceptor(context: RouterContext, sockets: Set<Socket>): (socket: Socket
 
   return (socket) => {
     sockets.add(socket);
-    const frames = { count: 0, sinceMs: clock.nowMs() };
-    const peer: Peer = { socket, connection: undefined, turn: Promise.resolve(), frames };
+    const rate = new FrameRate(clock);
+    const peer: Peer = { socket, connection: undefined, turn: Promise.resolve(), rate };
     const tooLarge = new Refusal('frame_too_large', `a frame is at most ${limits.frameBytesMax} bytes`);
     const take = (line: string): void => {
       answer(peer, line).catch(failed('answer failed'));
@@ -137,11 +144,4 @@ const closing = new Set<ErrorCode>(['authentication_failed', 'frame_too_large'])
 function refuse(peer: Peer, request_id: string, { code, message }: Refusal): void {
   writeTo(peer, { ok: false, request_id, error: { code, message } });
   if (closing.has(code)) peer.socket.end();
-}
-
-function overRate(peer: Peer, nowMs: number): boolean {
-  const passed = nowMs - peer.frames.sinceMs;
-  if (passed >= 60_000 || passed < 0) peer.frames = { count: 0, sinceMs: nowMs };
-  peer.frames.count += 1;
-  return peer.frames.count > limits.framesPerMinuteMax;
 }

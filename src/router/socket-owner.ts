@@ -13,6 +13,11 @@ export function checkSocketDirectory(socketPath: string): void {
     throw new Fault('insecure_path', `${directory} is writable by others, has another owner or is not there`);
 }
 
+/** The name that a router's socket is made under; no longer than its public one. */
+export function draftOf(socketPath: string): string {
+  return path.join(path.dirname(socketPath), `~${path.basename(socketPath).slice(1)}`);
+}
+
 /** Before anything is said to it. Fault `router_unreachable` where there is none, `insecure_path` where it is not ours. */
 export function checkSocket(socketPath: string): void {
   const stat = look(socketPath);

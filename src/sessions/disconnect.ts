@@ -13,7 +13,9 @@ export async function disconnect(
   connectionId: string,
   reason: DisconnectReason,
 ): Promise<void> {
-  await recordPatiently(() => board.store.write((tx) => endConnection(tx, board, connectionId, reason)));
+  await recordPatiently(board, () =>
+    board.store.write((tx) => endConnection(tx, board, connectionId, reason)),
+  );
   board.wake.touch();
 }
 

@@ -35,6 +35,4 @@ export interface Switchboard {
   hostOutcomeWaitMs: number;
   /** Sends the frame to the process of this connection and waits for its outcome. */
   hand(connection: ConnectionRow, handOff: HandOff): Promise<HostOutcome>;
-  /** Hand-offs of a connection that are not answered yet. */
-  pending(connectionId: string): number;
 }

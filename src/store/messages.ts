@@ -83,6 +83,8 @@ export function messages(database: Database, now: () => string): Messages {
       assert(row !== undefined, 'a delivery has its message');
       return { json: row.payload as string, sha256: row.payload_sha256 as string };
     },
+    lastEvent: (project) =>
+      (database.get('SELECT max(seq) AS seq FROM event WHERE project = ?', project)?.seq ?? 0) as number,
     payloadBytes: () =>
       database.get('SELECT payload_bytes FROM storage WHERE one = 1')?.payload_bytes as number,
     ...conversations(database, now),

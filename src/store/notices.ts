@@ -70,7 +70,7 @@ export function notices(database: Database, now: () => string): Notices {
 }
 
 /** What a ring says of what it covers. */
-function ringing(database: Database): Pick<Notices, 'fail' | 'markRung' | 'isRung'> {
+function ringing(database: Database): Pick<Notices, 'fail' | 'markRung' | 'markPushed' | 'rings' | 'isRung'> {
   return {
     fail: (deliveryId) => {
       database.run(
@@ -86,6 +86,29 @@ function ringing(database: Database): Pick<Notices, 'fail' | 'markRung' | 'isRun
         { id: notificationId, one: deliveryId ?? null },
       );
     },
+    markPushed: (deliveryId) => {
+      const newest = `(SELECT n.notification_id FROM reservation_cover v
+         JOIN reservation n ON n.notification_id = v.notification_id WHERE v.delivery_id = ? ORDER BY n.seq DESC LIMIT 1)`;
+      database.run(
+        `UPDATE reservation_cover SET rung = 1 WHERE delivery_id = ? AND notification_id = ${newest}`,
+        deliveryId,
+        deliveryId,
+      );
+      database.run(
+        `UPDATE reservation SET state = 'notification_sent' WHERE state = 'preparing' AND notification_id = ${newest}`,
+        deliveryId,
+      );
+    },
+    rings: (root, count) =>
+      database
+        .all(
+          `SELECT rung_at_ms FROM reservation n WHERE session_root = ? AND EXISTS
+             (SELECT 1 FROM reservation_cover v WHERE v.notification_id = n.notification_id AND v.rung = 1)
+           ORDER BY seq DESC LIMIT ?`,
+          root,
+          count,
+        )
+        .map((row) => row.rung_at_ms as number),
     isRung: (notificationId, deliveryId) =>
       database.get(
         'SELECT rung FROM reservation_cover WHERE notification_id = ? AND delivery_id = ?',

@@ -3,7 +3,7 @@ import type { Card } from '../protocol/session.ts';
 import type { Database } from './database.ts';
 
 const connectionColumns = `c.connection_id, c.project, c.session_id, c.generation, c.principal_id, c.adapter_kind, c.bell,
-  c.router_instance, c.lease_expires_at_ms, c.disconnect_reason`;
+  c.router_instance, c.lease_expires_at_ms, c.connected_at, c.disconnect_reason`;
 
 /** The one definition of liveness: no disconnect, and a lease in the future. */
 const isLive = 'c.disconnected_at IS NULL AND c.lease_expires_at_ms > ?';

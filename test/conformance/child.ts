@@ -58,6 +58,7 @@ async function run(): Promise<void> {
             host_kind: hostKind,
           },
           startRouter: () => {},
+          endRouter: () => '',
           take: async (handOff) => {
             const outcome = await ringForHandOff(local, ringing, bell, handOff, onFault);
             if (outcome.outcome === 'unknown') return undefined;

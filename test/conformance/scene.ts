@@ -60,12 +60,10 @@ export async function openBelled(make: MakeAdapter, of?: Scene): Promise<Belled>
     const whole = /"msg_id":"([^"]+)"/.exec(text)?.[1];
     for (const id of whole === undefined ? waiting() : [whole]) if (!read.includes(id)) read.push(id);
   });
-  const whole = adapter.bell.describe().contents.includes('full');
   const notify: Scene['onNotify'] = ({ project, delivery_id }) => dispatch(desk.board, project, delivery_id);
   desk.onNotify = notify;
   desk.host = async (handOff) => {
-    const content = whole ? 'full' : handOff.content;
-    const taking = ringForHandOff(desk, ringing, adapter.bell, { ...handOff, content }, onFault);
+    const taking = ringForHandOff(desk, ringing, adapter.bell, handOff, onFault);
     const answer = taking.then(answerOf, (error: unknown): HostOutcome => {
       onFault(error);
       return { outcome: 'rejected', failure_code: 'adapter_error' };

@@ -7,6 +7,7 @@ import { receive } from '../../src/mailbox/receive.ts';
 import { ringForHandOff } from '../../src/mailbox/ring.ts';
 import { utf8Bytes } from '../../src/protocol/json.ts';
 import { disconnect } from '../../src/sessions/disconnect.ts';
+import { settleLate } from '../../src/sessions/late.ts';
 import { attach, letter, ok, post, posted, refused, sessionCaller } from '../contract/desk.ts';
 import type { MakeAdapter } from './adapters.ts';
 import { type Belled, fault, openBelled, ringing, toSession } from './scene.ts';
@@ -144,22 +145,27 @@ function outcomes(): void {
 
   it('[HOST-006] a slow answer to a hand-off is one ring and one late acceptance under the same attempt', async () => {
     if (asksNoHost()) return expect(s.bell.describe().attemptsMax).toBe(1);
-    await s.attach();
-    const late: { attempt?: string; outcome?: string }[] = [];
+    const { connection_id, generation } = (await s.attach()) as { connection_id: string; generation: number };
     const { answer } = s.fallSilent();
+    const late: unknown[] = [];
     s.desk.host = (handOff) => {
-      void ringForHandOff(s.desk, ringing, s.bell, handOff, fault).then(({ outcome }) =>
-        late.push({ attempt: handOff.attempt_id, outcome }),
-      );
+      const { attempt_id, delivery_id } = handOff;
+      void ringForHandOff(s.desk, ringing, s.bell, handOff, fault).then(async (outcome) => {
+        if (outcome.outcome !== 'accepted') throw new Error('not accepted');
+        const of = { attempt_id, delivery_id, connection_id, generation };
+        late.push(await settleLate(s.desk.board, of, outcome), await settleLate(s.desk.board, of, outcome));
+      });
       return { outcome: 'timeout' };
     };
     refused(await post(s.desk, toSession));
     await advance(29_000);
-    expect([late, s.rings().length]).toEqual([[], 1]);
+    expect([late, s.rings().length, s.desk.counts().host_accept]).toEqual([[], 1, 0]);
     answer();
     await advance(100);
+    expect(late).toEqual([{ correlated: true }, { duplicate: true }]);
     const [attempt] = s.desk.rows('SELECT attempt_id FROM attempt');
-    expect([late, s.rings().length]).toEqual([[{ attempt: attempt?.attempt_id, outcome: 'accepted' }], 1]);
+    expect(s.desk.rows('SELECT attempt_id FROM host_accept')).toEqual([attempt]);
+    expect([s.rings().length, s.desk.counts().attempt]).toEqual([1, 1]);
     expect(s.stateOf(s.waiting()[0] as string, 's1')).toBe(s.acceptedState);
   });
 
@@ -203,8 +209,8 @@ function outcomes(): void {
     expect(s.bell.state()).toEqual({ state: 'gone' });
   });
 
-  it('says what content it took: a whole message where it takes one and it fits, else a notice', async () => {
-    await s.attach();
+  it('[MSG-100] an acceptance says what content the host took, its adapter and its receipt; there is one', async () => {
+    const { connection_id, generation } = (await s.attach()) as { connection_id: string; generation: number };
     await posted(s.desk, toSession);
     await s.done(...s.waiting());
     await posted(s.desk, { payload: 'x'.repeat(40_000) });
@@ -214,6 +220,23 @@ function outcomes(): void {
       { content, adapter_kind: adapterKind },
       { content: 'notice', adapter_kind: adapterKind },
     ]);
+    const [first] = s.desk.rows('SELECT delivery_id, attempt_id FROM host_accept ORDER BY seq');
+    const of = { delivery_id: String(first?.delivery_id), connection_id, generation };
+    await s.desk.store.write((tx) =>
+      tx.attempts.start({
+        ...of,
+        attempt_id: 'att_second',
+        router_instance: s.desk.board.instance,
+        at: 'now',
+      }),
+    );
+    await s.desk.store.write((tx) =>
+      tx.attempts.finish('att_second', 'adapter_failed', 'host_outcome_timeout', 'now'),
+    );
+    const outcome = { outcome: 'accepted', content: 'notice', receipt: {} } as const;
+    const second = await settleLate(s.desk.board, { ...of, attempt_id: 'att_second' }, outcome);
+    expect(refused(second).code).toBe('already_accepted');
+    expect(s.desk.counts().host_accept).toBe(2);
     for (const { receipt } of s.desk.rows('SELECT receipt FROM host_accept'))
       expect(JSON.parse(String(receipt))).toMatchObject({
         notification_id: expect.stringMatching(/^[0-9a-f]+$/),

@@ -1,12 +1,15 @@
 // What a process of the tests does: one verb on one store, said in lines.
 
 import { once } from 'node:events';
+import path from 'node:path';
 import { acknowledge } from '../../src/mailbox/acknowledge.ts';
 import type { Desk } from '../../src/mailbox/desk.ts';
 import { send } from '../../src/mailbox/send.ts';
+import { untilTouched } from '../../src/mailbox/until-touched.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { systemRandom } from '../../src/platform/random.ts';
-import type { Store } from '../../src/ports/store.ts';
+import { fileWake } from '../../src/platform/wake.ts';
+import type { Store, Tx } from '../../src/ports/store.ts';
 import { describeError, isRefusal } from '../../src/protocol/errors.ts';
 import type { SendRequest } from '../../src/protocol/requests.ts';
 import { locksIn } from '../../src/store/lock.ts';
@@ -30,6 +33,10 @@ const deskOver = (store: Store): Desk => ({
   wake: { touch: () => {}, watch: () => () => {} },
   router: { notify: async () => ({ delivered: false }), discover: async () => [] },
 });
+
+const rowsIn = (store: Store): number => store.read((tx) => tx.feed.end().listener_row);
+const appendRow = (tx: Tx): void =>
+  tx.listener.append({ session_id: 's1', notification_id: 'n1', text: 'a row', created_at: 'now' });
 
 const verbs: Record<string, () => Promise<void>> = {
   /** Makes the store, perhaps beside others. */
@@ -65,6 +72,39 @@ const verbs: Record<string, () => Promise<void>> = {
     const answer = await acknowledge(deskOver(store), request, { transport: 'cli', source_host: 'cli' });
     say(isRefusal(answer) ? answer.code : String(answer.acknowledged));
     store.close();
+  },
+  /** Says how many rows there are whenever that changes, by touches alone, or also on a tick. */
+  watch: async () => {
+    const store = await openHere();
+    const wake = fileWake(path.join(path.dirname(place), 'runtime', 'mail'));
+    let seen = -1;
+    const look = (): undefined => {
+      const count = rowsIn(store);
+      if (count !== seen) say(String(count));
+      seen = count;
+    };
+    if (text === 'ticking') await untilTouched({ store, clock: systemClock, wake }, 60_000, look);
+    wake.watch(look);
+    look();
+    await once(process.stdin, 'data');
+  },
+  /** Commits as many rows more, each with its touch. */
+  commit: async () => {
+    const store = await openHere();
+    const wake = fileWake(path.join(path.dirname(place), 'runtime', 'mail'));
+    for (let n = 0; n < Number(text); n += 1) {
+      await store.write(appendRow);
+      wake.touch();
+    }
+    say('committed');
+    store.close();
+  },
+  /** Is killed between its commit and its touch. */
+  dieUntouched: async () => {
+    const store = await openHere();
+    await store.write(appendRow);
+    process.kill(process.pid, 'SIGKILL');
+    await once(process.stdin, 'data');
   },
   /** Stays inside a write transaction. */
   hold: async () => {

@@ -129,7 +129,6 @@ export async function openScene(): Promise<Scene> {
         scene.handed.push(handOff);
         return scene.host(handOff, connection);
       },
-      pending: () => 0,
     },
     rows,
     counts: () => countsOf(rows),

@@ -135,7 +135,6 @@ describe('a delivery to an exact session', () => {
     const gone = await attach(desk, 'gone');
     await disconnect(desk.board, gone.connection_id, 'socket_closed');
     await attach(desk, 'far', { project: 'bank' });
-    await attach(desk, 'busy');
     const reasonOf = async (recipient: string) => {
       const { code, details } = refused(await post(desk, toSession({ recipient })));
       expect(code).toBe('recipient_unavailable');
@@ -145,12 +144,6 @@ describe('a delivery to an exact session', () => {
     expect(await reasonOf('gone')).toBe('not_live');
     expect(await reasonOf('unheard of')).toBe('never_registered');
     expect(await reasonOf('far')).toBe('never_registered');
-    desk.board.pending = () => 64;
-    expect(await reasonOf('busy')).toBe('busy');
-    desk.board.pending = () => 63;
-    const sent = await posted(desk, toSession({ recipient: 'busy' }));
-    expect(sent.native_delivery?.status).toBe('native_accepted');
-    expect(attempts()).toHaveLength(1);
   });
 
   it('that needs no turn asks only whether the session lives', async () => {

@@ -12,6 +12,7 @@ import { disconnect } from '../../src/sessions/disconnect.ts';
 import { discover } from '../../src/sessions/discover.ts';
 import { dispatch } from '../../src/sessions/dispatch.ts';
 import type { HostOutcome } from '../../src/sessions/switchboard.ts';
+import { settle } from './clock.ts';
 import {
   accepted,
   alice,
@@ -69,7 +70,7 @@ describe('a send to an exact session', () => {
     expect(ok(fetchMessage(desk, { ...scope, target_kind: 'session' })).payload).toHaveLength(30 * 1_024);
   });
 
-  it('that is not reached says why', async () => {
+  it('[MSG-038] that is not reached says why', async () => {
     const reasonOf = async (over = {}) => {
       const refusal = refused(await post(desk, toSession(over)));
       expect(refusal.code).toBe('recipient_unavailable');
@@ -89,6 +90,7 @@ describe('a send to an exact session', () => {
       [{ outcome: 'disconnected' }, 'adapter_disconnected'],
       [{ outcome: 'rejected', failure_code: 'adapter_rejected' }, 'adapter_rejected'],
       [{ outcome: 'rejected', failure_code: 'adapter_error' }, 'adapter_error'],
+      [{ outcome: 'rejected', failure_code: 'unsupported' }, 'unsupported'],
     ];
     for (const [outcome, reason] of outcomes) {
       desk.host = () => outcome;
@@ -99,7 +101,9 @@ describe('a send to an exact session', () => {
       return accepted;
     };
     expect(await reasonOf()).toBe('replaced');
-    desk.board.pending = () => 64;
+    desk.host = () => new Promise(() => {});
+    for (let nth = 0; nth < 64; nth += 1) void post(desk, toSession());
+    await settle();
     expect(await reasonOf()).toBe('busy');
   });
 

@@ -76,7 +76,6 @@ describe('a request', () => {
     ['broken hops', request('status', { hops: 0.5 }), 'invalid_frame'],
     ['5 hops', request('status', { hops: 5 }), 'hop_limit'],
     ['4 hops', request('status', { hops: 4 }), 'taken'],
-    ['an unknown bell', request('register', { bell: 'gong' }), 'invalid_field'],
     ['an unknown adapter', request('register', { adapter_kind: 'fax' }), 'invalid_field'],
     ['an unknown host', request('register', { host_kind: 'toaster' }), 'invalid_field'],
     ['no lease', request('register', { lease_ms: 0 }), 'invalid_field'],
@@ -93,6 +92,13 @@ describe('a request', () => {
     ['unknown content', request('host_accept', { content: 'rumour' }), 'invalid_field'],
   ])('with %s', (_, line, code) => {
     expect(codeOf(line)).toBe(code);
+  });
+
+  it('[HOST-011] names one of the five bells, or is refused as malformed', () => {
+    for (const bell of ['listener', 'channel', 'codex-queue', 'acp', 'none'])
+      expect(codeOf(request('register', { bell }))).toBe('taken');
+    for (const bell of ['gong', 'Listener', '', 7, null, ['none'], 'toString'])
+      expect(codeOf(request('register', { bell }))).toBe('invalid_field');
   });
 
   it('[SES-091] names a failure by 1 to 64 lower-case letters, digits and underscores', () => {
@@ -154,11 +160,14 @@ describe('what a client reads', () => {
   it('is a hand-off only when it lacks nothing', () => {
     const envelope = { type: 'postbell_message_notice', notification_id: 'n' };
     const frame = { ...outcome, content: 'notice', envelope } as const;
-    expect(readDeliver({ ...frame, project: 'p' })).toEqual({
+    expect(readDeliver({ ...frame, project: 'p' })).toEqual({ ...frame, notification_id: 'n' });
+    const whole = {
       ...outcome,
-      content: 'notice',
-      notification_id: 'n',
-    });
+      content: 'full',
+      envelope: { type: 'postbell_message', payload: 1 },
+    } as const;
+    expect(readDeliver({ ...whole, project: 'p' })).toEqual(whole);
+    expect(readDeliver({ ...whole, envelope })).toBeUndefined();
     for (const field of Object.keys(frame)) {
       const { [field as keyof typeof frame]: _, ...rest } = frame;
       expect(readDeliver(rest as Record<string, Json>)).toBeUndefined();

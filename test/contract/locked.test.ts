@@ -50,6 +50,63 @@ describe('what a host answered', () => {
   });
 });
 
+describe('a store that is full or cannot be written', () => {
+  /** Writes fail from the second on, as long as the scene says. */
+  function failing(code: 'store_full' | 'store_unwritable') {
+    const state = { failing: true, calls: 0 };
+    const store: Scene['store'] = {
+      ...desk.store,
+      write: (work) => {
+        state.calls += 1;
+        return state.failing && state.calls > 1
+          ? Promise.reject(new Fault(code, 'no'))
+          : desk.store.write(work);
+      },
+    };
+    return { state, board: { ...desk.board, store } };
+  }
+
+  it.each(['store_full', 'store_unwritable'] as const)(
+    'has its attempt finished when it can be written again, within two minutes: %s',
+    async (code) => {
+      await attach(desk, 's1', { lease_ms: 300_000 });
+      const { delivery_id } = await posted(desk);
+      const { state, board } = failing(code);
+      const told = dispatch(board, 'shop', delivery_id);
+      await desk.clock.advance(119_000);
+      expect(desk.rows('SELECT state FROM attempt')).toEqual([{ state: 'started' }]);
+      expect(state.calls).toBeGreaterThan(100);
+      state.failing = false;
+      await desk.clock.advance(1_000);
+      expect(await told).toMatchObject({ delivered: true });
+      expect(desk.handed).toHaveLength(1);
+      expect(desk.rows('SELECT state FROM attempt')).toEqual([{ state: 'adapter_returned' }]);
+      expect(desk.counts().host_accept).toBe(1);
+    },
+  );
+
+  it('is given up after two minutes, and no later', async () => {
+    await attach(desk, 's1', { lease_ms: 300_000 });
+    const { delivery_id } = await posted(desk);
+    const { state, board } = failing('store_full');
+    const told = dispatch(board, 'shop', delivery_id).catch((error: Fault) => error.code);
+    await desk.clock.advance(125_000);
+    expect(await told).toBe('store_full');
+    const { calls } = state;
+    await desk.clock.advance(125_000);
+    expect(state.calls).toBe(calls);
+  });
+
+  it('refuses at once what has not happened yet', async () => {
+    await attach(desk, 's1');
+    const { delivery_id } = await posted(desk);
+    const { state, board } = failing('store_full');
+    state.calls = 1;
+    await expect(dispatch(board, 'shop', delivery_id)).rejects.toMatchObject({ code: 'store_full' });
+    expect(state.calls).toBe(2);
+  });
+});
+
 describe.each([-dayMs, dayMs])('a wall clock that is set by %d ms', (jump) => {
   it('neither lengthens nor cuts a poll\u2019s wait', async () => {
     let ended = false;

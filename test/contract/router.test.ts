@@ -2,12 +2,15 @@
 
 import type { Socket } from 'node:net';
 import { beforeEach, describe, expect, it } from 'vitest';
+import type { ConnectionRow } from '../../src/ports/store.ts';
 import { isRefusal } from '../../src/protocol/errors.ts';
 import { discoverFields } from '../../src/protocol/requests.ts';
 import { Connections, type Peer } from '../../src/router/connections.ts';
 import { type Handlers, handlersOf } from '../../src/router/handlers.ts';
+import { FrameRate } from '../../src/router/rate.ts';
+import { routerServer } from '../../src/router/server.ts';
 import { settle } from './clock.ts';
-import { openScene, posted, read, refused, registration, type Scene } from './desk.ts';
+import { letter, openScene, post, posted, read, refused, registration, type Scene } from './desk.ts';
 
 let desk: Scene;
 let connections: Connections;
@@ -18,11 +21,10 @@ beforeEach(async () => {
   const board = {
     ...desk.board,
     hand: connections.hand.bind(connections),
-    pending: connections.pending.bind(connections),
   };
   const log = { info: () => {}, warn: () => {} };
   const end = { describe: () => ({}), stop: () => {} };
-  handlers = handlersOf({ board, connections, token: 'token', log, ...end });
+  handlers = handlersOf({ board, connections, token: 'token', log, version: '0.1.0', ...end });
 });
 
 /** A process on the socket, and the frames it was sent. */
@@ -31,7 +33,7 @@ function process(): { peer: Peer; frames: Record<string, unknown>[] } {
   const write = (line: string): boolean => frames.push(JSON.parse(line) as Record<string, unknown>) > 0;
   const socket = { destroyed: false, write } as unknown as Socket;
   return {
-    peer: { socket, connection: undefined, turn: Promise.resolve(), frames: { count: 0, sinceMs: 0 } },
+    peer: { socket, connection: undefined, turn: Promise.resolve(), rate: new FrameRate(desk.clock) },
     frames,
   };
 }
@@ -66,7 +68,7 @@ describe('the router', () => {
     const { attempt_id } = frames[0] as { attempt_id: string };
     const outcome = { attempt_id, delivery_id, ...keyOf(key), content: 'notice', receipt: {} } as const;
     expect(await handlers.host_accept(peer, outcome)).toEqual({ correlated: true });
-    expect(await handlers.host_accept(peer, outcome)).toEqual({ correlated: false });
+    expect(await handlers.host_accept(peer, outcome)).toEqual({ duplicate: true });
     expect(await first).toMatchObject({ delivered: true });
     expect(await second).toEqual(await first);
     expect(desk.counts()).toMatchObject({ attempt: 1, host_accept: 1 });
@@ -128,7 +130,7 @@ describe('the router', () => {
     expect(desk.counts()).toMatchObject({ connection: 1 });
   });
 
-  it('waits 10 s for a host, then records that, and tells the sender', async () => {
+  it('[SES-102] waits 10 s for a host, 100 ms to 10 min where it is set so, then records that, and tells the sender', async () => {
     const { peer, frames } = process();
     await register(peer, 's1');
     const { delivery_id } = await posted(desk);
@@ -146,6 +148,59 @@ describe('the router', () => {
       { state: 'adapter_failed', failure_code: 'host_outcome_timeout' },
     ]);
     expect(frames.map(({ type }) => type)).toEqual(['deliver']);
+    const log = { info: () => {}, warn: () => {} };
+    const options = { token: 'token', log, pid: 1, version: '0.1.0', stop: () => {} };
+    const made = (hostOutcomeWaitMs: number) =>
+      routerServer({ ports: { ...desk.board, hostOutcomeWaitMs }, ...options });
+    for (const waitMs of [99, 600_001]) expect(() => made(waitMs)).toThrow(/100 ms to 10 min/);
+    for (const waitMs of [100, 600_000]) {
+      made(waitMs);
+      const set = new Connections(desk.clock, waitMs);
+      set.add('con_1', peer);
+      const handOff = { attempt_id: 'a', delivery_id: 'd', project: 'p', principal_id: 'b', session_id: 's' };
+      const outcome = set.hand({ connection_id: 'con_1', generation: 1 } as ConnectionRow, {
+        ...handOff,
+        content: 'notice',
+        envelope: {},
+      });
+      await desk.clock.advance(waitMs - 1);
+      expect(desk.clock.pending).toBe(1);
+      await desk.clock.advance(1);
+      expect(await outcome).toEqual({ outcome: 'timeout' });
+    }
+  });
+
+  it('[MSG-039] has at most 64 hand-offs of one connection unanswered: the 65th is refused as busy', async () => {
+    const { peer, frames } = process();
+    const key = await register(peer, 's1');
+    const asked: Promise<object>[] = [];
+    const notify = async () => {
+      const { details } = refused(await post(desk, letter({ target_kind: 'session', recipient: 's1' })));
+      const delivery_id = String(details?.delivery_id);
+      const fields = { auth_token: 'token', project: 'shop', delivery_id, wait: true };
+      return () => Promise.resolve(handlers.notify(process().peer, fields)) as Promise<object>;
+    };
+    const calls = [];
+    for (let n = 0; n < 65; n += 1) calls.push(await notify());
+    // All at once: what is not handed over yet counts as well.
+    for (const call of calls) asked.push(call());
+    await settle();
+    expect(await asked[64]).toEqual({ delivered: false, reason: 'busy' });
+    expect(frames).toHaveLength(64);
+    expect(desk.counts().attempt).toBe(64);
+    const { attempt_id, delivery_id } = frames[0] as { attempt_id: string; delivery_id: string };
+    await handlers.host_reject(peer, {
+      attempt_id,
+      delivery_id,
+      ...keyOf(key),
+      failure_code: 'adapter_error',
+    });
+    await settle();
+    const next = (await notify())();
+    await settle();
+    expect(frames).toHaveLength(65);
+    await desk.clock.advance(10_000);
+    expect(await next).toEqual({ delivered: false, reason: 'host_outcome_timeout' });
   });
 
   it('[SES-042] tells a replaced connection so, and sends it nothing more', async () => {
@@ -204,6 +259,25 @@ describe('the router', () => {
     expect(await handlers.discover(peer, { auth_token: 'token', project: 'shop' })).toMatchObject({
       cards: [{ session_id: 's1' }],
     });
+  });
+
+  it('tells more of its cards where it is asked in detail', async () => {
+    const { peer } = process();
+    await register(peer, 's1');
+    const asked = { auth_token: 'token', project: 'shop' };
+    const cardsOf = async (more: { detail?: boolean }) =>
+      ((await handlers.discover(peer, { ...asked, ...more })) as { cards: object[] }).cards;
+    const [card] = await cardsOf({});
+    expect(await cardsOf({ detail: true })).toEqual([
+      {
+        ...card,
+        bell: 'listener',
+        bell_state: { state: 'live', last_rings: [] },
+        waiting: 0,
+        connected_at: '2026-03-01T12:00:00.000Z',
+      },
+    ]);
+    expect(card).not.toHaveProperty('bell');
   });
 
   it('takes no request with a wrong token, and no outcome from another connection', async () => {

@@ -1,6 +1,8 @@
 // Who is live: registrations, generations, leases, and what a sender is told of them.
 
 import { beforeEach, describe, expect, it } from 'vitest';
+import { listenerBell } from '../../src/hosts/claude-code/bell.ts';
+import { ringForHandOff } from '../../src/mailbox/ring.ts';
 import { readFields } from '../../src/protocol/fields.ts';
 import { discoverFields } from '../../src/protocol/requests.ts';
 import { closeLeftOpen, disconnect, expireLeases } from '../../src/sessions/disconnect.ts';
@@ -8,7 +10,20 @@ import { discover } from '../../src/sessions/discover.ts';
 import { dispatch } from '../../src/sessions/dispatch.ts';
 import { heartbeat } from '../../src/sessions/heartbeat.ts';
 import { register } from '../../src/sessions/register.ts';
-import { attach, difference, ok, openScene, posted, refused, registration, type Scene } from './desk.ts';
+import {
+  accepted,
+  attach,
+  difference,
+  ok,
+  openScene,
+  post,
+  posted,
+  refused,
+  registration,
+  type Scene,
+} from './desk.ts';
+
+import { fault, ringing } from './rung.ts';
 
 let desk: Scene;
 beforeEach(async () => {
@@ -257,6 +272,69 @@ describe('discovery', () => {
     expect(desk.counts()).toEqual(before);
     expect(desk.wake.touches).toBe(touches);
   });
+
+  it('[SES-061] tells more in detail: bell, its state and last rings, what waits for it, and since when', async () => {
+    await attach(desk, 'deaf', { bell: 'none' });
+    await desk.clock.advance(5_000);
+    await attach(desk, 's1');
+    desk.onNotify = ({ project, delivery_id }) => dispatch(desk.board, project, delivery_id);
+    desk.host = async (handOff) => {
+      await ringForHandOff(desk, ringing, listenerBell(desk), handOff, fault);
+      return accepted;
+    };
+    const rings: string[] = [];
+    for (let n = 0; n < 4; n += 1) {
+      rings.unshift(new Date(desk.clock.nowMs()).toISOString());
+      await posted(desk, n === 0 ? { intended_session: 's1' } : {});
+      await beatAll();
+      await desk.clock.advance(301_000);
+      await beatAll();
+    }
+    await posted(desk, { status: 'update', intended_session: 's1' });
+    await posted(desk, { recipient: 's1', target_kind: 'session', status: 'update' });
+    await posted(desk, { intended_session: 'other' });
+    // Reserved, and not rung.
+    desk.host = () => ({ outcome: 'timeout' });
+    refused(await post(desk, { recipient: 's1', target_kind: 'session' }));
+    const detailed = discover(desk.board, { project: 'shop', detail: true });
+    const plain = cards();
+    expect(detailed.map((card) => Object.fromEntries(Object.entries(card).slice(0, 9)))).toEqual(plain);
+    const [first, second] = detailed.map((card) => Object.fromEntries(Object.entries(card).slice(9)));
+    expect(first).toEqual({
+      bell: 'listener',
+      bell_state: { state: 'live', last_rings: rings.slice(0, 3) },
+      waiting: 7,
+      connected_at: '2026-03-01T12:00:05.000Z',
+    });
+    expect(second).toEqual({
+      bell: 'none',
+      bell_state: { state: 'deaf', reason: 'no_bell', last_rings: [] },
+      waiting: 3,
+      connected_at: '2026-03-01T12:00:00.000Z',
+    });
+    const keys = [
+      'session_id',
+      'principal_id',
+      'host_kind',
+      'project',
+      'model',
+      'work_summary',
+      'active',
+      'generation',
+      'lease_expires_at_ms',
+    ];
+    for (const card of plain) expect(Object.keys(card).toSorted()).toEqual(keys.toSorted());
+    for (const detail of [undefined, false])
+      expect(discover(desk.board, { project: 'shop', ...(detail === false && { detail }) })).toEqual(plain);
+  });
+
+  /** Everybody who is there stays so, whatever time passes. */
+  async function beatAll(): Promise<void> {
+    await desk.store.write((tx) => {
+      for (const row of tx.sessions.open())
+        tx.sessions.renew(row.connection_id, desk.clock.nowMs() + 400_000, undefined);
+    });
+  }
 
   it('[SES-058] lists no card of a connection that expired, was closed or replaced', async () => {
     await attach(desk, 'expired', { lease_ms: 10 });

@@ -112,29 +112,27 @@ const sends: Action[] = [
   },
 ];
 
-const receipts: Action[] = [
-  ...(
+const receipts: Action[] = (
+  [
+    ['intake', (stage) => intake(stage, { ...one(stage), state: 'fetched' }, bob)],
+    ['ack', (stage) => ack(stage, one(stage), bob)],
+    ['disposition', (stage) => dispose(stage, { ...one(stage), value: 'completed' }, bob)],
+    ['activation', (stage) => activate(stage, { ...one(stage), value: 'woken' }, bob)],
     [
-      ['intake', (stage) => intake(stage, { ...one(stage), state: 'fetched' }, bob)],
-      ['ack', (stage) => ack(stage, one(stage), bob)],
-      ['disposition', (stage) => dispose(stage, { ...one(stage), value: 'completed' }, bob)],
-      ['activation', (stage) => activate(stage, { ...one(stage), value: 'woken' }, bob)],
-      [
-        'history that consumes',
-        (stage) => history(stage, { project: 'shop', peer: 'alice', consume: true }, bob),
-      ],
-      [
-        'acknowledge',
-        (stage) =>
-          acknowledge(
-            stage,
-            { project: 'shop', messages: [{ sender: 'local', msg_id: messageId(stage) }] },
-            bob,
-          ),
-      ],
-    ] as [string, Action['act']][]
-  ).map(([name, act]): Action => ({ name, arrange: async (stage) => void (await stored(stage)), act })),
-];
+      'history that consumes',
+      (stage) => history(stage, { project: 'shop', peer: 'alice', consume: true }, bob),
+    ],
+    [
+      'acknowledge',
+      (stage) =>
+        acknowledge(
+          stage,
+          { project: 'shop', messages: [{ sender: 'local', msg_id: messageId(stage) }] },
+          bob,
+        ),
+    ],
+  ] as [string, Action['act']][]
+).map(([name, act]): Action => ({ name, arrange: async (stage) => void (await stored(stage)), act }));
 
 const sessions: Action[] = [
   { name: 'register', arrange: nothing, act: (stage) => register(stage.board, registration) },

@@ -31,10 +31,15 @@ async function arranged(action: Action): Promise<Stage> {
 
 /** The action to its end, with time passing as it needs. */
 async function perform(action: Action, stage: Stage): Promise<unknown> {
+  let settled = false;
   const outcome = Promise.resolve()
     .then(() => action.act(stage))
-    .catch((error: unknown) => error);
+    .catch((error: unknown) => error)
+    .finally(() => {
+      settled = true;
+    });
   await stage.clock.advance(0);
+  for (let seconds = 0; !settled && seconds < 200; seconds += 1) await stage.clock.advance(1_000);
   return outcome;
 }
 

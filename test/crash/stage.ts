@@ -114,7 +114,6 @@ export function openStage(file: string, seed = 11): Stage {
       instance: 'run_1',
       hostOutcomeWaitMs: 10_000,
       hand: async () => stage.host(),
-      pending: () => 0,
     },
     dump: () => dumpOf(file),
   };

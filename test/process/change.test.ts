@@ -35,6 +35,7 @@ it('an attachment that changes its bell is deaf, then live, and never asks in va
     clock: systemClock,
     random: systemRandom,
     startRouter: () => {},
+    endRouter: () => '',
     take: async () => undefined,
     onFault: (fault) => faults.push(fault),
   });

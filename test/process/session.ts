@@ -14,11 +14,16 @@ export interface Session {
 }
 
 /** Starts `postbell mcp` for this session in the home's project; it ends with the home at the latest. */
-export async function openSession(home: Home, more: Env = {}, words: string[] = []): Promise<Session> {
+export async function openSession(
+  home: Home,
+  more: Env = {},
+  words: string[] = [],
+  installed = program,
+): Promise<Session> {
   const env = { ...home.env, CLAUDE_PROJECT_DIR: home.project, ...more };
   const transport = new StdioClientTransport({
     command: process.execPath,
-    args: [program, 'mcp', ...words],
+    args: [installed, 'mcp', ...words],
     env,
     cwd: home.dir,
     stderr: 'ignore',

@@ -124,6 +124,7 @@ describe('the router', () => {
       clock: systemClock,
       random: systemRandom,
       startRouter: () => {},
+      endRouter: () => '',
       take: async () => undefined,
       onFault: (fault) => faults.push(fault),
     });

@@ -1,0 +1,86 @@
+// What a host answered, or that it did not: the attempt is finished once, and its acceptance is written with it.
+
+import { newId, timestamp } from '../mailbox/desk.ts';
+import type { NotifyAnswer } from '../ports/router.ts';
+import type { Acceptance, ConnectionRow, Tx } from '../ports/store.ts';
+import { hostFailure } from '../protocol/host-failure.ts';
+import type { Json } from '../protocol/json.ts';
+import { isLive } from '../protocol/session.ts';
+import { endConnection } from './disconnect.ts';
+import type { HandOff, HostOutcome, Switchboard } from './switchboard.ts';
+
+export function finish(
+  tx: Tx,
+  board: Switchboard,
+  connection: ConnectionRow,
+  { attempt_id, delivery_id }: HandOff,
+  outcome: HostOutcome,
+): NotifyAnswer {
+  const at = timestamp(board);
+  const attempt = tx.attempts.byId(attempt_id);
+  if (attempt?.state !== 'started') return { delivered: false, reason: endReason(attempt?.failure_code) };
+  if (!isLive(tx.sessions.connection(connection.connection_id), board.clock.nowMs())) {
+    endConnection(tx, board, connection.connection_id, 'lease_expired');
+    return { delivered: false, reason: 'not_live' };
+  }
+  // An earlier attempt may have been accepted late, while this one was under way.
+  const earlier = tx.attempts.acceptanceOf(delivery_id);
+  if (outcome.outcome === 'accepted') {
+    tx.attempts.finish(attempt_id, 'adapter_returned', undefined, at);
+    const acceptance = earlier ?? accept(tx, board, connection, { attempt_id, delivery_id }, outcome);
+    return acceptedAnswer(acceptance);
+  }
+  const [state, reason] = failureOf(outcome);
+  tx.attempts.finish(attempt_id, state, reason, at);
+  if (earlier !== undefined) return acceptedAnswer(earlier);
+  tx.notices.fail(delivery_id);
+  return { delivered: false, reason };
+}
+
+/** The acceptance of an attempt, of which a delivery has one at most. */
+export function accept(
+  tx: Tx,
+  board: Pick<Switchboard, 'clock' | 'random'>,
+  connection: Pick<ConnectionRow, 'adapter_kind'>,
+  of: { attempt_id: string; delivery_id: string },
+  outcome: Extract<HostOutcome, { outcome: 'accepted' }>,
+): Acceptance {
+  const acceptance: Acceptance = {
+    host_accept_id: newId(board, 'acc'),
+    delivery_id: of.delivery_id,
+    attempt_id: of.attempt_id,
+    content: outcome.content,
+    adapter_kind: connection.adapter_kind,
+    receipt: JSON.stringify(outcome.receipt),
+    accepted_at: timestamp(board),
+  };
+  tx.attempts.accept(acceptance);
+  if (outcome.content === 'full') tx.notices.markPushed(of.delivery_id);
+  return acceptance;
+}
+
+type Failure = readonly ['adapter_rejected' | 'adapter_failed', NonNullable<NotifyAnswer['reason']>];
+
+function failureOf(outcome: Exclude<HostOutcome, { outcome: 'accepted' }>): Failure {
+  if (outcome.outcome === 'timeout') return ['adapter_failed', 'host_outcome_timeout'];
+  if (outcome.outcome === 'disconnected') return ['adapter_failed', 'adapter_disconnected'];
+  return ['adapter_rejected', hostFailure(outcome.failure_code)];
+}
+
+/** The attempt ended with its connection while the host was asked. */
+const endReason = (code: string | null | undefined): NonNullable<NotifyAnswer['reason']> =>
+  code === 'stale_generation' ? 'replaced' : 'adapter_disconnected';
+
+export function acceptedAnswer(acceptance: Acceptance): NotifyAnswer {
+  const { delivery_id, adapter_kind, receipt, accepted_at } = acceptance;
+  return {
+    delivered: true,
+    native_delivery: {
+      status: 'native_accepted',
+      delivery_id,
+      adapter_kind,
+      receipt: JSON.parse(receipt) as Json,
+      accepted_at,
+    },
+  };
+}

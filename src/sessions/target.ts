@@ -1,0 +1,110 @@
+// Which live registration gets a delivery, and whether whole or as a notice. Decided inside the transaction that
+// starts the attempt.
+
+import { currentReservation } from '../mailbox/reserve.ts';
+import type { NotifyAnswer } from '../ports/router.ts';
+import type { ConnectionRow, StoredMessage, Tx } from '../ports/store.ts';
+import { envelopeOf } from '../protocol/delivery.ts';
+import { type Json, utf8Bytes } from '../protocol/json.ts';
+import { limits } from '../protocol/limits.ts';
+import { namesOf } from './principals.ts';
+
+export interface Target {
+  connection: ConnectionRow;
+  /** The whole message, for a host that may be handed it; else it gets a notice. */
+  full?: Json;
+}
+
+type Found = Target | { answer: NotifyAnswer };
+
+const not = (reason: NonNullable<NotifyAnswer['reason']>): { answer: NotifyAnswer } => ({
+  answer: { delivered: false, reason },
+});
+
+/** Mail that needs no turn: progress, also where something newer replaced it; else held by the loop guard. */
+function quietedAs({ message, waiting }: StoredMessage): 'progress' | 'loop_guard' {
+  return message.status === 'update' || message.quiet || !waiting ? 'progress' : 'loop_guard';
+}
+
+/** Past its time; superseded mail has ended otherwise. */
+const isExpired = ({ waiting, superseded_by }: StoredMessage): boolean =>
+  !waiting && superseded_by === undefined;
+
+/** The exact session: an absent, deaf or busy one is a failure with its reason. */
+export function sessionTarget(
+  tx: Tx,
+  stored: StoredMessage,
+  expectedGeneration: number | undefined,
+  nowMs: number,
+): Found {
+  if (isExpired(stored)) return not('expired');
+  const { message } = stored;
+  const whole = wholeOf(tx, stored);
+  if (whole === undefined) return not('native_message_too_large');
+  const ids = tx.identity.chain(message.recipient);
+  const registered = tx.sessions.registered(message.project, ids);
+  if (registered === undefined) return not('never_registered');
+  const live = tx.sessions.live(message.project, ids, nowMs);
+  const { session_id, generation } = live ?? registered;
+  const asExpected = session_id === message.recipient && generation === expectedGeneration;
+  if (expectedGeneration !== undefined && !asExpected) return not('generation_changed');
+  if (live === undefined) return not('not_live');
+  if (!stored.attention || !stored.waiting)
+    return { answer: { delivered: true, quieted: quietedAs(stored) } };
+  if (live.bell === 'none') return not('no_bell');
+  if (isBusy(tx, live)) return not('busy');
+  return { connection: live, ...(takesWhole(live) && { full: whole }) };
+}
+
+/** The newest live session of the principal that has a bell, if the delivery may be handed over at all. */
+export function principalTarget(tx: Tx, stored: StoredMessage, nowMs: number): Found {
+  const { message } = stored;
+  if (isExpired(stored)) return not('expired');
+  if (!stored.attention || !stored.waiting)
+    return { answer: { delivered: false, quieted: quietedAs(stored) } };
+  const names = namesOf(tx, message.recipient);
+  const live =
+    message.intended_session === undefined
+      ? liveUnder(tx, message.project, names, nowMs)
+      : tx.sessions.live(message.project, tx.identity.chain(message.intended_session), nowMs);
+  if (live === undefined || !names.includes(live.principal_id)) return not('not_live');
+  if (live.bell === 'none') return not('no_bell');
+  const checkpoint = tx.sessions.checkpoint(message.project, live.principal_id);
+  if (checkpoint === undefined || stored.event_seq <= checkpoint) return not('before_checkpoint');
+  const full = takesWhole(live) ? wholeOf(tx, stored) : undefined;
+  if (full === undefined && currentReservation(tx, rootOf(tx, live), nowMs) !== undefined)
+    return not('covered');
+  if (isBusy(tx, live)) return not('busy');
+  return { connection: live, ...(full !== undefined && { full }) };
+}
+
+/** The first id of the connection's session, by which its reservation is named. */
+export const rootOf = (tx: Tx, connection: ConnectionRow): string =>
+  tx.identity.chain(connection.session_id)[0] as string;
+
+/** Only a channel shows a whole message; every other host reads it from the inbox. */
+const takesWhole = (connection: ConnectionRow): boolean => connection.bell === 'channel';
+
+/** The envelope with its body; undefined where it is too large for any host. */
+function wholeOf(tx: Tx, { message }: StoredMessage): Json | undefined {
+  const payload = JSON.parse(tx.messages.payload(message.message_id).json) as Json;
+  const envelope = envelopeOf(message, payload) as unknown as Json;
+  return utf8Bytes(JSON.stringify(envelope)) <= limits.nativeEnvelopeBytesMax ? envelope : undefined;
+}
+
+/** Counted where attempts are written, so that no burst passes the limit. */
+const isBusy = (tx: Tx, connection: ConnectionRow): boolean =>
+  tx.attempts.unfinishedOf(connection.connection_id).length >= limits.handOffsPendingMax;
+
+function liveUnder(
+  tx: Tx,
+  project: string,
+  names: readonly string[],
+  nowMs: number,
+): ConnectionRow | undefined {
+  for (const name of names) {
+    const live = tx.sessions.liveOfPrincipal(project, name, nowMs);
+    if (live !== undefined) return live;
+  }
+  return undefined;
+}
