@@ -16,7 +16,7 @@ export default defineConfig({
   ],
   test: {
     include: ['test/**/*.test.ts'],
-    exclude: ['test/hosts/**'],
+    exclude: ['test/hosts/**', 'test/kills/**'],
     testTimeout: 30_000,
     hookTimeout: 30_000,
     // Two cores: process tests measured beside each other starve one another.

@@ -13,6 +13,7 @@ import type { StopCause } from '../router/handlers.ts';
 import { clearSocketPath, routerAnswers } from '../router/lifecycle.ts';
 import { type RouterServer, routerServer } from '../router/server.ts';
 import { draftOf } from '../router/socket-owner.ts';
+import { Leases } from '../sessions/leases.ts';
 import { beginRun } from '../sessions/router-run.ts';
 import { tryTake } from '../store/lock.ts';
 import type { Ground } from './store.ts';
@@ -46,7 +47,7 @@ export async function startRouter(
     const { pid } = process;
     await beginRun(ground, { instance, pid, version, socket: places.routerSocket });
     const server = routerServer({
-      ports: { ...ground, instance, hostOutcomeWaitMs: limits.hostOutcomeWaitMs },
+      ports: { ...ground, leases: new Leases(), instance, hostOutcomeWaitMs: limits.hostOutcomeWaitMs },
       token: token(ground),
       log,
       pid,

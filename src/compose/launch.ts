@@ -12,14 +12,21 @@ import type { Ground } from './store.ts';
 const startAgainMsFirst = 2_000;
 const startAgainMsMax = 300_000;
 
-/** @param onFault told when there can be no router, or its process could not be started */
+/**
+ * Starts a router, ever more seldom where none comes up; `fresh` where one has served since the last start.
+ * @param onFault told when there can be no router, or its process could not be started
+ */
 export function routerStarter(
   { environment, places, clock }: Ground,
   onFault: (error: unknown) => void,
-): () => void {
+): (fresh: boolean) => void {
   let gapMs = 0;
   let startedAtMs = Number.NEGATIVE_INFINITY;
-  return () => {
+  return (fresh) => {
+    if (fresh) {
+      gapMs = 0;
+      startedAtMs = Number.NEGATIVE_INFINITY;
+    }
     const passedMs = clock.nowMs() - startedAtMs;
     if (passedMs >= 0 && passedMs < gapMs) return;
     gapMs =

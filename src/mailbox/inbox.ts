@@ -28,11 +28,12 @@ export function inboxOf(
       principals: [recipient],
       targets: liveSessions(tx, project, recipient, nowMs),
       intended: [],
+      named: true,
     };
   }
   const ids = tx.identity.chain(caller.session);
   const principals = recipient === undefined ? principalsOf(tx, project, ids, caller) : [recipient];
-  return { project, principals, targets: ids, intended: ids };
+  return { project, principals, targets: ids, intended: ids, named: recipient !== undefined };
 }
 
 /** Every id of each live session of the principal. */

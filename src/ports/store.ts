@@ -139,8 +139,10 @@ export interface Inbox {
   principals: readonly string[];
   /** Session ids whose own mail counts. */
   targets: readonly string[];
-  /** Session ids for which mail to a principal may be intended. */
+  /** Session ids for which mail to a principal may be intended: to whichever, for it stays with its session. */
   intended: readonly string[];
+  /** The caller named the recipient: mail to another one is not asked for, whoever it is intended for. */
+  named: boolean;
 }
 
 export interface Waiting {

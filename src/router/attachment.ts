@@ -33,8 +33,8 @@ export interface AttachmentOptions {
   registration: Registration;
   clock: Clock;
   random: Random;
-  /** Starts the installed router where none answers; may be called again. */
-  startRouter(): void;
+  /** Starts the installed router where none answers; may be called again. `fresh` where one has served meanwhile. */
+  startRouter(fresh: boolean): void;
   /**
    * Rings for a hand-off, and may take as long as it must: an acceptance after the router's time-out is sent all the
    * same. undefined means that no answer may be given.
@@ -63,6 +63,8 @@ export class Attachment {
   #untold = false;
   /** The line that ends an outdated router was given. */
   #complained = false;
+  /** A router took this session since one was last started. */
+  #wasThere = false;
 
   constructor(options: AttachmentOptions) {
     this.#options = options;
@@ -124,6 +126,7 @@ export class Attachment {
       }
       this.#key = { connection_id: String(answer.connection_id), generation: Number(answer.generation) };
       this.#ifFree = false;
+      this.#wasThere = true;
       this.#complained = false;
       if (this.#closed) {
         this.#forget();
@@ -177,7 +180,10 @@ export class Attachment {
       this.#refuse();
       return;
     }
-    if (code === 'router_unreachable') this.#options.startRouter();
+    if (code === 'router_unreachable') {
+      this.#options.startRouter(this.#wasThere);
+      this.#wasThere = false;
+    }
     this.#options.onFault(error);
     this.#backOff();
   }
@@ -240,6 +246,8 @@ export class Attachment {
   #onClose(): void {
     if (this.#key === undefined) return;
     this.#forget();
+    // The router has gone, which says nothing of this session: it begins anew.
+    this.#failures = 0;
     if (!this.#closed) this.#backOff();
   }
 

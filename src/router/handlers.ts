@@ -2,7 +2,7 @@
 
 import { equalSecrets } from '../crypto/hash.ts';
 import type { Log } from '../ports/log.ts';
-import { isRefusal, Refusal, type Result } from '../protocol/errors.ts';
+import { describeError, isRefusal, Refusal, type Result } from '../protocol/errors.ts';
 import type { RequestFields, RequestType } from '../protocol/frames.ts';
 import { utf8Bytes } from '../protocol/json.ts';
 import { limits } from '../protocol/limits.ts';
@@ -51,7 +51,11 @@ export function handlersOf(context: RouterContext): Handlers {
         peer.connection?.project === fields.project && peer.connection.session_id === fields.session_id;
       if (!own) return new Refusal('stale_generation', 'not the session that registered here');
       const lease_ms = peer.connection?.lease_ms;
-      const result = await heartbeat(board, { ...fields, ...(lease_ms !== undefined && { lease_ms }) });
+      const result = await heartbeat(
+        board,
+        { ...fields, ...(lease_ms !== undefined && { lease_ms }) },
+        (error) => context.log.warn('lease not written', { code: describeError(error).code }),
+      );
       if (isRefusal(result)) await dropPeer(context, peer, 'lease_expired');
       return result;
     }),
@@ -106,7 +110,7 @@ const onOwnConnection =
     const live =
       own &&
       isLive(
-        board.store.read((tx) => tx.sessions.connection(connection_id)),
+        board.leases.of(board.store.read((tx) => tx.sessions.connection(connection_id))),
         board.clock.nowMs(),
       );
     return live

@@ -1,7 +1,7 @@
 // A connection ends: its unfinished attempts end with it, and its presence is a fact.
 
 import { timestamp } from '../mailbox/desk.ts';
-import type { Tx } from '../ports/store.ts';
+import type { ConnectionRow, Tx } from '../ports/store.ts';
 import type { DisconnectReason } from '../protocol/session.ts';
 import { recordPatiently } from './record.ts';
 import type { Switchboard } from './switchboard.ts';
@@ -28,15 +28,15 @@ export async function closeLeftOpen(board: Ports & Pick<Switchboard, 'instance'>
 }
 
 /** Connections whose lease has run out. */
-export async function expireLeases(board: Ports): Promise<string[]> {
+export async function expireLeases(board: Ports & Pick<Switchboard, 'leases'>): Promise<string[]> {
   const nowMs = board.clock.nowMs();
-  const expired = board.store.read((tx) =>
-    tx.sessions.open().filter((row) => row.lease_expires_at_ms <= nowMs),
-  );
+  const isOver = (row: ConnectionRow | undefined): boolean =>
+    (board.leases.of(row)?.lease_expires_at_ms ?? 0) <= nowMs;
+  const expired = board.store.read((tx) => tx.sessions.open().filter(isOver));
   if (expired.length === 0) return [];
   await board.store.write((tx) => {
     for (const row of expired)
-      if ((tx.sessions.connection(row.connection_id)?.lease_expires_at_ms ?? 0) <= nowMs)
+      if (isOver(tx.sessions.connection(row.connection_id)))
         endConnection(tx, board, row.connection_id, 'lease_expired');
   });
   board.wake.touch();

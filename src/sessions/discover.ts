@@ -23,7 +23,7 @@ function detailOf(tx: Tx, card: Card, nowMs: number): CardDetail | undefined {
   const connection = tx.sessions.live(project, [session_id], nowMs);
   if (connection === undefined) return undefined;
   const ids = tx.identity.chain(session_id);
-  const inbox = { project, principals: namesOf(tx, principal_id), targets: ids, intended: ids };
+  const inbox = { project, principals: namesOf(tx, principal_id), targets: ids, intended: ids, named: false };
   const { unread, progress } = tx.waiting.counts(inbox);
   const rings = tx.notices.rings(ids[0] as string, limits.ringsShown);
   const last_rings = rings.map((ms) => new Date(ms).toISOString());

@@ -1,21 +1,45 @@
-// A heartbeat renews the lease in place; it appends nothing and touches nothing.
+// A heartbeat renews the lease in place; it appends nothing and touches nothing. It is answered once it is written, or,
+// where the store is locked, from what is known here: the write follows.
 
+import type { Clock } from '../ports/clock.ts';
 import { Refusal, type Result } from '../protocol/errors.ts';
 import { limits } from '../protocol/limits.ts';
 import { type ConnectionKey, isLive } from '../protocol/session.ts';
+import { recordPatiently } from './record.ts';
 import type { Switchboard } from './switchboard.ts';
 
+const patienceMs = 100;
+
+/** @param onFault told where a promised lease could not be written in the end */
 export async function heartbeat(
-  board: Pick<Switchboard, 'store' | 'clock'>,
+  board: Pick<Switchboard, 'store' | 'clock' | 'leases'>,
   request: ConnectionKey & { work_summary?: string; lease_ms?: number },
+  onFault: (error: unknown) => void = () => {},
 ): Promise<Result<{ generation: number; lease_ms: number }>> {
   const lease_ms = request.lease_ms ?? limits.leaseMsDefault;
-  return board.store.write((tx) => {
-    const nowMs = board.clock.nowMs();
-    const connection = tx.sessions.connection(request.connection_id);
-    const current = connection?.generation === request.generation && isLive(connection, nowMs);
-    if (!current) return new Refusal('stale_generation', 'this connection has expired or was replaced');
-    tx.sessions.renew(request.connection_id, nowMs + lease_ms, request.work_summary);
-    return { generation: request.generation, lease_ms };
+  const { connection_id, generation, work_summary } = request;
+  const { store, clock, leases } = board;
+  const connection = leases.of(store.read((tx) => tx.sessions.connection(connection_id)));
+  if (connection?.generation !== generation || !isLive(connection, clock.nowMs()))
+    return new Refusal('stale_generation', 'this connection has expired or was replaced');
+  const untilMs = clock.nowMs() + lease_ms;
+  leases.promise(connection_id, untilMs);
+  const write = recordPatiently(board, () =>
+    store.write((tx) => tx.sessions.renew(connection_id, untilMs, work_summary)),
+  );
+  await atMost(
+    clock,
+    write.then(() => leases.written(connection_id, untilMs), onFault),
+  );
+  return { generation, lease_ms };
+}
+
+function atMost(clock: Clock, work: Promise<void>): Promise<void> {
+  return new Promise((resolve) => {
+    const cancel = clock.after(patienceMs, resolve);
+    void work.then(() => {
+      cancel();
+      resolve();
+    });
   });
 }

@@ -5,6 +5,7 @@ import type { Random } from '../ports/random.ts';
 import type { ConnectionRow, Store } from '../ports/store.ts';
 import type { Wake } from '../ports/wake.ts';
 import type { Json } from '../protocol/json.ts';
+import type { Leases } from './leases.ts';
 
 /** One hand-off as it goes to a session's process. */
 export interface HandOff {
@@ -29,6 +30,7 @@ export interface Switchboard {
   clock: Clock;
   random: Random;
   wake: Wake;
+  leases: Leases;
   /** Names this run of the router. */
   instance: string;
   /** How long a host may take to answer a hand-off. */

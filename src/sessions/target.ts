@@ -67,7 +67,7 @@ export function principalTarget(tx: Tx, stored: StoredMessage, nowMs: number): F
     message.intended_session === undefined
       ? liveUnder(tx, message.project, names, nowMs)
       : tx.sessions.live(message.project, tx.identity.chain(message.intended_session), nowMs);
-  if (live === undefined || !names.includes(live.principal_id)) return not('not_live');
+  if (live === undefined || !isOrWasUnder(tx, live, names)) return not('not_live');
   if (live.bell === 'none') return not('no_bell');
   const checkpoint = tx.sessions.checkpoint(message.project, live.principal_id);
   if (checkpoint === undefined || stored.event_seq <= checkpoint) return not('before_checkpoint');
@@ -76,6 +76,19 @@ export function principalTarget(tx: Tx, stored: StoredMessage, nowMs: number): F
     return not('covered');
   if (isBusy(tx, live)) return not('busy');
   return { connection: live, ...(full !== undefined && { full }) };
+}
+
+/** What is meant for one session stays with it when it has come back under another principal. */
+function isOrWasUnder(
+  tx: Tx,
+  { project, session_id, principal_id }: ConnectionRow,
+  names: readonly string[],
+): boolean {
+  if (names.includes(principal_id)) return true;
+  const ids = tx.identity.chain(session_id);
+  return names.some((name) =>
+    tx.sessions.connectionsOf(project, name).some((one) => ids.includes(one.session_id)),
+  );
 }
 
 /** The first id of the connection's session, by which its reservation is named. */

@@ -4,8 +4,10 @@ import type { Inbox } from '../ports/store.ts';
 
 /** Of a delivery `d`, with `parametersOf`. */
 export const mine = `(
-  (d.target_kind = 'principal' AND d.recipient IN (SELECT value FROM json_each(:principals))
-    AND (d.intended_session IS NULL OR d.intended_session IN (SELECT value FROM json_each(:intended))))
+  (d.target_kind = 'principal' AND d.intended_session IS NULL
+    AND d.recipient IN (SELECT value FROM json_each(:principals)))
+  OR (d.target_kind = 'principal' AND d.intended_session IN (SELECT value FROM json_each(:intended))
+    AND (:named = 0 OR d.recipient IN (SELECT value FROM json_each(:principals))))
   OR (d.target_kind = 'session' AND d.recipient IN (SELECT value FROM json_each(:targets))))`;
 
 export const parametersOf = (inbox: Inbox) => ({
@@ -13,6 +15,7 @@ export const parametersOf = (inbox: Inbox) => ({
   principals: JSON.stringify(inbox.principals),
   targets: JSON.stringify(inbox.targets),
   intended: JSON.stringify(inbox.intended),
+  named: inbox.named ? 1 : 0,
 });
 
 /**

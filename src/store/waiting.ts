@@ -81,8 +81,8 @@ function beyond(database: Database, now: () => string): Pick<Waiting, 'elsewhere
       database.all(
         `SELECT d.delivery_id, e.seq AS event_seq FROM ${messageTables}
          WHERE d.project = :project AND d.target_kind = 'principal'
-           AND d.recipient IN (SELECT value FROM json_each(:principals))
-           AND (d.intended_session IS NULL OR d.intended_session IN (SELECT value FROM json_each(:sessions)))
+           AND ((d.intended_session IS NULL AND d.recipient IN (SELECT value FROM json_each(:principals)))
+             OR d.intended_session IN (SELECT value FROM json_each(:sessions)))
            AND e.seq > :after AND e.seq <= :through AND ${stillWaits} AND NOT ${needsNoTurn}
            AND NOT EXISTS (SELECT 1 FROM host_accept h WHERE h.delivery_id = d.delivery_id)
          ORDER BY e.seq LIMIT :count`,

@@ -15,6 +15,7 @@ import { isRefusal, type Refusal, type Result } from '../../src/protocol/errors.
 import { type Fields, readFields, type ValuesOf } from '../../src/protocol/fields.ts';
 import { sendFields } from '../../src/protocol/requests.ts';
 import type { Registration } from '../../src/protocol/session.ts';
+import { Leases } from '../../src/sessions/leases.ts';
 import { type Registered, register } from '../../src/sessions/register.ts';
 import type { HandOff, HostOutcome, Switchboard } from '../../src/sessions/switchboard.ts';
 import { openStore } from '../../src/store/open.ts';
@@ -123,6 +124,7 @@ export async function openScene(): Promise<Scene> {
       clock,
       random,
       wake,
+      leases: new Leases(),
       instance: 'run_1',
       hostOutcomeWaitMs: 10_000,
       hand: async (connection, handOff) => {

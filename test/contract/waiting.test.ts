@@ -8,7 +8,19 @@ import { intake } from '../../src/mailbox/intake.ts';
 import { receive } from '../../src/mailbox/receive.ts';
 import { disconnect } from '../../src/sessions/disconnect.ts';
 import { dispatch } from '../../src/sessions/dispatch.ts';
-import { alice, attach, ok, openScene, post, posted, type Scene, sessionCaller } from './desk.ts';
+import { register } from '../../src/sessions/register.ts';
+import {
+  alice,
+  attach,
+  ok,
+  openScene,
+  post,
+  posted,
+  refused,
+  registration,
+  type Scene,
+  sessionCaller,
+} from './desk.ts';
 
 let desk: Scene;
 beforeEach(async () => {
@@ -45,6 +57,36 @@ describe('mail for a principal', () => {
     expect([seenBy('s1'), seenBy('s1b')]).toEqual([['for s1'], ['for s1']]);
     expect([seenBy('s2'), seenByNobody(), seenBy('unheard of')]).toEqual([[], [], []]);
   });
+});
+
+describe('mail intended for a session', () => {
+  it('[SES-028] stays with it when it comes back under another principal: shown and handed over', async () => {
+    const first = await attach(desk, 's1');
+    await disconnect(desk.board, first.connection_id, 'adapter_disconnect');
+    const sent = await posted(desk, { intended_session: 's1' });
+    await posted(desk);
+    await attach(desk, 's1', { principal_id: 'carol', bell: 'channel', adapter_kind: 'claude-channel' });
+    const presence = desk.rows('SELECT principal_id, bell FROM connection ORDER BY seq');
+    expect(presence).toEqual([
+      { principal_id: 'bob', bell: 'listener' },
+      { principal_id: 'carol', bell: 'channel' },
+    ]);
+    const carol = sessionCaller('s1', 'carol');
+    const ids = (over = {}) =>
+      ok(receive(desk, { project: 'shop', ...over }, carol)).messages.map(({ message_id }) => message_id);
+    expect(ids()).toEqual([sent.message_id]);
+    expect(ids({ recipient: 'carol' })).toEqual([]);
+    const later = await posted(desk, { intended_session: 's1', payload: 'later' });
+    await dispatch(desk.board, 'shop', later.delivery_id);
+    expect(desk.handed.map(({ session_id }) => session_id)).toEqual(['s1']);
+    const live = await post(desk, {});
+    expect(ok(live).message_id).toBeDefined();
+    expect(await attachAs('dave')).toBe('session_identity_conflict');
+  });
+
+  async function attachAs(principal_id: string): Promise<string> {
+    return refused(await register(desk.board, registration('s1', { principal_id, bell: 'channel' }))).code;
+  }
 });
 
 describe('the query', () => {

@@ -7,6 +7,7 @@ import BetterSqlite3 from 'better-sqlite3';
 import type { Desk } from '../../src/mailbox/desk.ts';
 import type { Store } from '../../src/ports/store.ts';
 import { dispatch } from '../../src/sessions/dispatch.ts';
+import { Leases } from '../../src/sessions/leases.ts';
 import type { HostOutcome, Switchboard } from '../../src/sessions/switchboard.ts';
 import { Database } from '../../src/store/database.ts';
 import { storeOver } from '../../src/store/open.ts';
@@ -111,6 +112,7 @@ export function openStage(file: string, seed = 11): Stage {
       clock,
       random,
       wake,
+      leases: new Leases(),
       instance: 'run_1',
       hostOutcomeWaitMs: 10_000,
       hand: async () => stage.host(),

@@ -9,6 +9,7 @@ import { systemClock } from '../../src/platform/clock.ts';
 import { systemRandom } from '../../src/platform/random.ts';
 import { fileWake } from '../../src/platform/wake.ts';
 import { Attachment } from '../../src/router/attachment.ts';
+import { connectRouter } from '../../src/router/client.ts';
 import { type Home, makeHome, type Started, until } from './home.ts';
 import { answer, postbell } from './postbell.ts';
 import { liveCards } from './session.ts';
@@ -106,6 +107,44 @@ describe('the router', () => {
     writer.close();
     await until('it is touched for', () => touched > 0, 2_500);
     unwatch();
+  });
+
+  it('[MSG-006] answers heartbeats at once while the store is locked, and a sender is told store_busy after 5 s', async () => {
+    const client = await connectRouter(socketPath(), { clock: systemClock });
+    const ask = async (frame: { type: string; [field: string]: unknown }) => {
+      const began = Date.now();
+      const answer = await client.request(frame, 4_000);
+      return { answer, tookMs: Date.now() - began };
+    };
+    const { v: _, request_id: __, hops: ___, ...frame } = registration('s1', { lease_ms: 3_000 });
+    const { connection_id, generation } = (await ask(frame)).answer;
+    const heartbeat = { type: 'heartbeat', project: 'p', session_id: 's1', connection_id, generation };
+    const holder = new BetterSqlite3(path.join(data, 'postbell.db'));
+    holder.exec('BEGIN IMMEDIATE');
+    const began = Date.now();
+    const send = ['message', 'send', '--project', 'p', '--sender', 'a', '--recipient', 'b'];
+    const words = [...send, '--idempotency-key', 'k', '--payload-stdin'];
+    const sending = postbell(home.env, home.project, words, 'x').then((done) => ({
+      ...done,
+      atMs: Date.now() - began,
+    }));
+    for (let beat = 0; beat < 4; beat += 1) {
+      const { answer, tookMs } = await ask(heartbeat);
+      expect(answer).toMatchObject({ generation, lease_ms: 3_000 });
+      expect(tookMs).toBeLessThan(1_000);
+      await pause(1_200);
+    }
+    const { code, stderr, atMs } = await sending;
+    expect([code, stderr]).toEqual([1, expect.stringMatching(/^postbell: store_busy: /)]);
+    expect(atMs).toBeGreaterThan(4_900);
+    expect(atMs).toBeLessThan(8_000);
+    holder.exec('ROLLBACK');
+    await pause(200);
+    const lease = holder.prepare('SELECT lease_expires_at_ms, disconnected_at FROM connection').get();
+    expect(lease).toMatchObject({ disconnected_at: null });
+    expect((lease as { lease_expires_at_ms: number }).lease_expires_at_ms).toBeGreaterThan(began + 3_000);
+    holder.close();
+    client.close();
   });
 
   it('keeps a session whose heartbeat meets a locked store', async () => {

@@ -13,6 +13,7 @@ CREATE INDEX message_automatic_sender ON message (sender, created_at) WHERE hops
 ALTER TABLE delivery ADD COLUMN expires_at TEXT;
 -- The message that made this one obsolete; it ends waiting as an intake does.
 ALTER TABLE delivery ADD COLUMN superseded_by TEXT;
+CREATE INDEX delivery_intended ON delivery (project, intended_session) WHERE open = 1 AND intended_session IS NOT NULL;
 
 ALTER TABLE event ADD COLUMN receipt_id TEXT;
 
