@@ -8,7 +8,7 @@ import type { RingAgain } from '../mailbox/failed.ts';
 import { type Notifier, runNotifier } from '../mailbox/notifier.ts';
 import { watchReach } from '../mailbox/reachable.ts';
 import { ringAgain, ringForHandOff } from '../mailbox/ring.ts';
-import { describeError, Fault, failureLine, isRefusal, type Result } from '../protocol/errors.ts';
+import { describeError, Fault, failureLine, isRefusal, Refusal, type Result } from '../protocol/errors.ts';
 import { hex } from '../protocol/id.ts';
 import { isSessionId } from '../protocol/scope.ts';
 import type { HostKind, Registration } from '../protocol/session.ts';
@@ -108,6 +108,16 @@ async function serve(flags: Flags): Promise<void> {
       get ringAgain() {
         return reach?.ringAgain;
       },
+      summarize: async (summary) => {
+        const found = await project();
+        if (isRefusal(found)) return found;
+        if (reach === undefined)
+          return new Refusal('recipient_unavailable', 'this session is not registered', {
+            reason: 'not_live',
+          });
+        await reach.summarize(summary);
+        return { summary };
+      },
     },
     input: process.stdin,
     output: process.stdout,
@@ -166,6 +176,7 @@ function reachable(
   const onChange = (deaf: boolean): void => void attachment.change(deaf ? without : (own ?? without));
   const unwatch = bell && watchReach({ ...local, bell, turnAtMs, onChange, onFault: note });
   return {
+    summarize: (summary: string) => attachment.summarize(summary),
     ringAgain: bell && ((): ReturnType<RingAgain> => ringAgain(local, ringing(), bell, note)),
     close: async () => {
       unwatch?.();

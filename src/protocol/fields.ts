@@ -14,7 +14,7 @@ interface Common {
 export type Field = Common &
   (
     | { readonly kind: 'name' }
-    | { readonly kind: 'text'; readonly max: number }
+    | { readonly kind: 'text'; readonly min?: 0; readonly max: number }
     | { readonly kind: 'choice'; readonly choices: readonly string[] }
     | { readonly kind: 'integer'; readonly min: number; readonly max: number }
     | { readonly kind: 'flag' }
@@ -52,11 +52,11 @@ export type ValuesOf<S extends Fields> = { [K in RequiredKeys<S>]: ValueOf<S[K]>
 const refuse = (field: string, accepted: string): Refusal =>
   new Refusal('invalid_request', `${field} must be ${accepted}`, { field });
 
-function readText(name: string, value: unknown, max: number): Result<string> {
+function readText(name: string, value: unknown, min: number, max: number): Result<string> {
   if (typeof value !== 'string') return refuse(name, 'a string');
   if (!isWellFormed(value)) return refuse(name, 'text without lone surrogates');
   const length = characters(value);
-  return length >= 1 && length <= max ? value : refuse(name, `1 to ${max} characters`);
+  return length >= min && length <= max ? value : refuse(name, `${min} to ${max} characters`);
 }
 
 function readInteger(name: string, value: unknown, min: number, max: number): Result<number> {
@@ -90,7 +90,7 @@ function readField(name: string, field: Field, value: unknown): Result<unknown> 
         ? value
         : refuse(name, `one of ${field.choices.join(', ')}`);
     case 'text':
-      return readText(name, value, field.max);
+      return readText(name, value, field.min ?? 1, field.max);
     case 'name':
       return typeof value === 'string' ? readName(name, value) : refuse(name, 'a string');
   }

@@ -214,6 +214,16 @@ export const failedFields = {
   id: { kind: 'text', max: limits.idCharactersMax, about: 'which one; list shows them' },
 } as const satisfies Fields;
 
+export const summaryFields = {
+  summary: {
+    kind: 'text',
+    min: 0,
+    max: limits.workSummaryCharactersMax,
+    required: true,
+    about: 'what this session works on, for others to see; empty clears it',
+  },
+} as const satisfies Fields;
+
 export const cancelFields = {
   recipient,
   task_id: { kind: 'text', max: limits.idCharactersMax, required: true, about: 'the task to cancel' },

@@ -2,7 +2,7 @@
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Home, makeHome, until } from './home.ts';
-import { answer, factsOf } from './postbell.ts';
+import { answer, factsOf, postbell } from './postbell.ts';
 import { liveCards, openSession, type Session } from './session.ts';
 
 let home: Home;
@@ -31,6 +31,9 @@ describe('postbell mcp', () => {
       'acknowledge_messages',
       'conversation_history',
       'message_status',
+      'failed_deliveries',
+      'get_my_session_id',
+      'set_summary',
       'cancel_task',
     ]);
     for (const { inputSchema } of tools)
@@ -138,6 +141,40 @@ describe('postbell mcp', () => {
       expect(byCommand.state).toBe('receiver_acknowledged');
       return lasting(byTool.data.receipts) === lasting(byCommand.receipts);
     });
+  });
+
+  it('[HOST-019] shows a summary of at most 200 characters in discover within a second, trimmed; an empty one clears it', async () => {
+    const summaryOf = async () => (await liveCards(home, project, 1))[0]?.work_summary;
+    const shown = (text: string | null) => expect.poll(summaryOf, { timeout: 1_000 }).toBe(text);
+    await liveCards(home, project, 1);
+    expect((await alice.call('set_summary', { summary: '  the parser \n' })).isError).toBe(false);
+    await shown('the parser');
+    const longest = '\u{1f600}'.repeat(200);
+    expect((await alice.call('set_summary', { summary: longest })).data).toEqual({ summary: longest });
+    await shown(longest);
+    const { isError, data } = await alice.call('set_summary', { summary: `${longest}x` });
+    expect([isError, data.error]).toEqual([true, expect.objectContaining({ code: 'invalid_request' })]);
+    await alice.call('set_summary', { summary: ' ' });
+    await shown(null);
+  });
+
+  it('says who it is, and lists no failed notice where none failed', async () => {
+    const [card] = await liveCards(home, project, 1);
+    expect((await alice.call('get_my_session_id', {})).data).toEqual({
+      session_id: 'alice-1',
+      aliases: [],
+      project,
+      principal_id: 'alice',
+      bell: 'listener',
+      generation: card?.generation,
+    });
+    expect((await alice.call('failed_deliveries', { action: 'list' })).data).toEqual({ failed: [] });
+    const unknown = await alice.call('failed_deliveries', { action: 'read', id: 'none' });
+    expect(unknown.data.error).toMatchObject({ code: 'not_found' });
+    const env = { ...home.env, CLAUDE_CODE_SESSION_ID: 'alice-1' };
+    expect(await answer(env, home.project, ['inbox', 'failed', 'list'])).toEqual({ failed: [] });
+    const bare = await postbell(env, home.project, ['inbox', 'failed']);
+    expect([bare.code, bare.stderr]).toEqual([1, 'postbell: usage: name the action (see --help)\n']);
   });
 
   it('records intake and ack by the tool, as facts of their own', async () => {

@@ -5,6 +5,7 @@ import { acknowledge } from '../../mailbox/acknowledge.ts';
 import { activate } from '../../mailbox/activate.ts';
 import type { Caller, Desk } from '../../mailbox/desk.ts';
 import { dispose } from '../../mailbox/dispose.ts';
+import { failed } from '../../mailbox/failed.ts';
 import { fetchMessage } from '../../mailbox/fetch.ts';
 import { history } from '../../mailbox/history.ts';
 import { intake } from '../../mailbox/intake.ts';
@@ -34,6 +35,8 @@ export interface Command {
   fields: Fields;
   /** What this surface calls a field, where it is not the field's own name. */
   flags?: Readonly<Record<string, string>>;
+  /** The field that stands as a word after the command. */
+  word?: string;
   /** The field read from stdin, and the switch that says so. */
   stdin?: { field: string; switch: string; isJson?: true };
   example: string;
@@ -174,6 +177,15 @@ export const commands: Readonly<Record<string, Command>> = {
       example: 'postbell inbox history --recipient reviewer --peer alice',
     },
     ({ desk, caller }, request) => history(desk, request, caller),
+  ),
+  'inbox failed': command(
+    {
+      about: 'notices of this session that its host did not take; retry makes its notifier ring at once',
+      fields: requests.failedFields,
+      word: 'action',
+      example: 'postbell inbox failed list',
+    },
+    ({ desk, caller }, request) => failed(desk, request, caller),
   ),
   'inbox status': command(
     {

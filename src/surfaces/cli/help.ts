@@ -100,12 +100,9 @@ function groupHelp(first: string): string | undefined {
 }
 
 function commandHelp(name: string, command: Command): string {
-  return page(
-    name,
-    command.about,
-    describeFlags(command.fields, command.stdin, command.flags),
-    command.example,
-  );
+  const { [command.word ?? '']: word, ...flags } = command.fields;
+  const words = word?.kind === 'choice' ? `${name} ${word.choices.join('|')}` : name;
+  return page(words, command.about, describeFlags(flags, command.stdin, command.flags), command.example);
 }
 
 function page(words: string, about: string, flags: string, example: string): string {

@@ -58,12 +58,22 @@ async function perform(options: CliOptions): Promise<Result<object> | string> {
 }
 
 async function performCommand(options: CliOptions, command: Command): Promise<Result<object>> {
-  const { stdin } = command;
-  const { [stdin?.field ?? '']: _, ...flags } = command.fields;
+  const { stdin, word } = command;
+  const { [stdin?.field ?? '']: _, [word ?? '']: __, ...flags } = command.fields;
   const switches = stdin === undefined ? ['json'] : ['json', stdin.switch];
-  const parsed = parseWords(options.words.slice(2), flags, switches, 0, command.flags);
+  const parsed = parseWords(
+    options.words.slice(2),
+    flags,
+    switches,
+    word === undefined ? 0 : 1,
+    command.flags,
+  );
   if (isRefusal(parsed)) return parsed;
-  const { values, switched } = parsed;
+  const { values, switched, positionals } = parsed;
+  if (word !== undefined) {
+    if (positionals[0] === undefined) return new Refusal('usage', `name the ${word}`);
+    values[word] = positionals[0];
+  }
   if (stdin !== undefined) {
     if (!switched.has(stdin.switch)) return new Refusal('usage', `--${stdin.switch} is required`);
     const isJson = stdin.isJson === true || values.content_type === 'application/json';

@@ -6,7 +6,7 @@ import { activate } from '../../mailbox/activate.ts';
 import { cancelTask } from '../../mailbox/cancel.ts';
 import type { Caller, Desk } from '../../mailbox/desk.ts';
 import { dispose } from '../../mailbox/dispose.ts';
-import type { RingAgain } from '../../mailbox/failed.ts';
+import { failed, type RingAgain } from '../../mailbox/failed.ts';
 import { fetchMessage } from '../../mailbox/fetch.ts';
 import { history } from '../../mailbox/history.ts';
 import { intake } from '../../mailbox/intake.ts';
@@ -15,6 +15,7 @@ import { receipts } from '../../mailbox/receipts.ts';
 import { receive } from '../../mailbox/receive.ts';
 import { send } from '../../mailbox/send.ts';
 import { status } from '../../mailbox/status.ts';
+import { whoAmI } from '../../mailbox/who.ts';
 import { isRefusal, Refusal, type Result } from '../../protocol/errors.ts';
 import { type Fields, readFields, type ValuesOf } from '../../protocol/fields.ts';
 import { isObject } from '../../protocol/json.ts';
@@ -30,6 +31,8 @@ export interface ToolContext {
   project(): Promise<Result<string>>;
   /** Rings the session once more; undefined where this process holds no bell. */
   ringAgain?: RingAgain | undefined;
+  /** Shows what the session works on; refused where it is not registered. */
+  summarize(text: string): Promise<Result<object>>;
 }
 
 export interface Tool {
@@ -194,6 +197,24 @@ export const tools: readonly Tool[] = [
     'How one message stands, by its id: what came in with its body, what you sent with every receipt so far. A receipt says what was recorded, not what was understood.',
     requests.statusFields,
     ({ desk, caller }, request) => status(desk, request, caller()),
+  ),
+  plainTool(
+    'failed_deliveries',
+    'Notices that your host did not take: list, read, retry (rings once more) or discard. Messages themselves stay in the inbox whatever you do here; notices are rung again by themselves.',
+    requests.failedFields,
+    ({ desk, caller, ringAgain }, request) => failed(desk, request, caller(), ringAgain),
+  ),
+  plainTool(
+    'get_my_session_id',
+    'The id of this session and its inbox: what others address.',
+    {},
+    async ({ desk, caller, project }) => whoAmI(desk, caller(), await project()),
+  ),
+  plainTool(
+    'set_summary',
+    'Says in at most 200 characters what this session works on; discover shows it. Empty clears it.',
+    requests.summaryFields,
+    ({ summarize }, { summary }) => summarize(summary.trim()),
   ),
   tool(
     'cancel_task',
