@@ -92,6 +92,9 @@ export function isLive(
   return connection?.disconnect_reason === null && connection.lease_expires_at_ms > nowMs;
 }
 
+/** What a process says that stops because its session has a newer connection. */
+export const replacedLine = 'replaced by a newer connection for this session; stopping.';
+
 export type DisconnectReason =
   | 'adapter_disconnect'
   | 'socket_closed'

@@ -42,6 +42,8 @@ export interface AttachmentOptions {
   take(handOff: DeliverFrame): Promise<Outcome>;
   /** The command that ends the running router, for one that cannot make room by itself. */
   endRouter(): string;
+  /** Of a process that serves nothing but this session: it stops when it is replaced. Others ask again later. */
+  onReplaced?(): void;
   onFault(fault: unknown): void;
 }
 
@@ -261,7 +263,8 @@ export class Attachment {
     if (client !== this.#client) return;
     if (frame.type === 'session_superseded') {
       this.#forget();
-      this.#yield();
+      if (this.#options.onReplaced === undefined) this.#yield();
+      else this.#options.onReplaced();
       return;
     }
     const handOff = readDeliver(frame.fields);

@@ -8,10 +8,14 @@ import { listenerBell } from '../../src/hosts/claude-code/bell.ts';
 import { runNotifier } from '../../src/mailbox/notifier.ts';
 import { ringForHandOff } from '../../src/mailbox/ring.ts';
 import type { Bell } from '../../src/ports/bell.ts';
+import { replacedLine } from '../../src/protocol/session.ts';
 import { Attachment } from '../../src/router/attachment.ts';
 import { type FixtureKind, fixtureBell } from './fixture-bell.ts';
 
 const [kind = 'listener', host = '', attached = ''] = process.argv.slice(2);
+
+/** Short, so that a scene can see it run out. */
+const leaseMs = 2_000;
 
 const onFault = (error: unknown): void => void process.stderr.write(`${String(error)}\n`);
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
@@ -56,6 +60,7 @@ async function run(): Promise<void> {
             adapter_kind: adapterKind,
             bell: name,
             host_kind: hostKind,
+            lease_ms: leaseMs,
           },
           startRouter: () => {},
           endRouter: () => '',
@@ -64,6 +69,10 @@ async function run(): Promise<void> {
             if (outcome.outcome === 'unknown') return undefined;
             if (outcome.outcome === 'rejected') return { failure_code: outcome.code };
             return { content: outcome.content, receipt: outcome.receipt };
+          },
+          onReplaced: () => {
+            process.stderr.write(`${replacedLine}\n`);
+            end();
           },
           onFault,
         });

@@ -14,7 +14,7 @@ import { openStore } from '../../src/store/open.ts';
 import { ok, posted } from '../contract/desk.ts';
 import { bundleChild } from '../contract/process.ts';
 import { type Home, makeHome, until } from '../process/home.ts';
-import { alive, answer, program } from '../process/postbell.ts';
+import { alive, answer, postbell, program } from '../process/postbell.ts';
 import { liveCards } from '../process/session.ts';
 
 const kinds = ['listener', 'channel', 'codex-queue', 'acp'];
@@ -226,6 +226,46 @@ describe('a process of a session', () => {
     expect(ok(receive(desk, { project: 'shop' }, caller)).messages).toEqual([]);
     last.kill();
   });
+});
+
+describe.each(['channel', 'codex-queue', 'acp'])('a runner whose bell is %s', (kind) => {
+  const start = () => {
+    const child = spawn(process.execPath, [entry, kind, record(), 'attached'], {
+      env: home.env,
+      cwd: home.project,
+      stdio: ['pipe', 'ignore', 'pipe'],
+    });
+    home.atEnd(() => void child.kill('SIGKILL'));
+    let said = '';
+    child.stderr.on('data', (chunk: Buffer) => (said += chunk.toString('utf8')));
+    const exited = new Promise<number | null>((resolve) => child.on('close', resolve));
+    return { child, said: () => said, exited };
+  };
+  const generations = async (): Promise<number[]> =>
+    (await liveCards(home, 'shop', 1)).map(({ generation }) => generation as number);
+
+  it('[HOST-031] C11: stops with its line and exit 0 when it is replaced, and registers again when its lease ran out', async () => {
+    home.start(['router']);
+    await until('a router runs', () => existsSync(path.join(data(), 'router-v1.sock')));
+    const first = start();
+    expect(await generations()).toEqual([1]);
+    const second = start();
+    expect(await first.exited).toBe(0);
+    expect(first.said()).toBe('replaced by a newer connection for this session; stopping.\n');
+    expect(await generations()).toEqual([2]);
+    second.child.kill('SIGSTOP');
+    await liveCards(home, 'shop', 0);
+    second.child.kill('SIGCONT');
+    await until('it is back', async () => (await generations())[0] === 3, 10_000);
+    expect(second.child.exitCode).toBeNull();
+    const { stdout } = await postbell(home.env, home.project, sendTo('s1'), 'x');
+    expect(JSON.parse(stdout).native_delivery).toMatchObject({ status: 'native_accepted' });
+  });
+
+  const sendTo = (session: string): string[] => [
+    ...['message', 'send', '--project', 'shop', '--sender', 'a', '--recipient', session],
+    ...['--target-kind', 'session', '--idempotency-key', 'k', '--payload-stdin'],
+  ];
 });
 
 /** A host that starts the processes of its session over pipes, says their ids, and does nothing. */
