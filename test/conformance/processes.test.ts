@@ -263,8 +263,19 @@ describe.each(['channel', 'codex-queue', 'acp'])('a runner whose bell is %s', (k
   });
 
   const sendTo = (session: string): string[] => [
-    ...['message', 'send', '--project', 'shop', '--sender', 'a', '--recipient', session],
-    ...['--target-kind', 'session', '--idempotency-key', 'k', '--payload-stdin'],
+    'message',
+    'send',
+    '--project',
+    'shop',
+    '--sender',
+    'a',
+    '--recipient',
+    session,
+    '--target-kind',
+    'session',
+    '--idempotency-key',
+    'k',
+    '--payload-stdin',
   ];
 });
 

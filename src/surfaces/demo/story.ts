@@ -41,6 +41,7 @@ export async function tell(stage: Stage, say: (text: string) => void): Promise<b
   say(woken.err.trimEnd().replace(/^/gm, '     | '));
   say('   proves: the bell rang. The notice holds no body and no word of the sender.');
 
+  await accepted(stage, sent.message_id);
   await Promise.all([killed(router), first.kill()]);
   say(
     `5. kill -9: the router (pid ${router.pid}) and the reviewer (pid ${first.pid}), before it read anything.`,
@@ -97,11 +98,20 @@ async function readAndAnswer(
   return mail?.message_id;
 }
 
-async function printReceipts(stage: Stage, message_id: string, say: (text: string) => void): Promise<void> {
+async function factsOf(stage: Stage, message_id: string): Promise<Fact[]> {
   const scope = ['--project', stage.project, '--recipient', 'reviewer', '--message-id', message_id];
-  const { receipts } = JSON.parse((await run(stage, ['message', 'receipts', ...scope])).out) as {
-    receipts: Fact[];
-  };
+  const { out } = await run(stage, ['message', 'receipts', ...scope]);
+  return (JSON.parse(out) as { receipts: Fact[] }).receipts;
+}
+
+/** The router has written that the host accepted: the story is of what comes after. */
+const accepted = (stage: Stage, message_id: string): Promise<void> =>
+  eventually(stage, async () =>
+    (await factsOf(stage, message_id)).some(({ receipt_kind }) => receipt_kind === 'host_accept'),
+  );
+
+async function printReceipts(stage: Stage, message_id: string, say: (text: string) => void): Promise<void> {
+  const receipts = await factsOf(stage, message_id);
   say('8. The sender reads the receipts; each is a fact of its own:');
   for (const { receipt_kind, value, recorded_at } of receipts)
     say(`     ${recorded_at}  ${receipt_kind} ${value}: ${meaning[receipt_kind] ?? ''}`);
