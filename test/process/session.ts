@@ -24,20 +24,24 @@ export function openSession(
   return connectSession(home, more, { start: [process.execPath, [installed, 'mcp', ...words]] });
 }
 
-/** As `openSession`, but a client that names workspace roots, or a server without root's power over modes. */
+/** As `openSession`, but a client that names itself or its workspace roots, or a server without root's power over modes. */
 export function openOther(
   home: Home,
   more: Env,
-  other: { words?: string[]; roots?: readonly string[]; plain?: boolean },
+  other: { words?: string[]; roots?: readonly string[]; plain?: boolean; name?: string },
 ): Promise<Session> {
-  const { words = [], roots, plain = false } = other;
-  return connectSession(home, more, { start: startOf(['mcp', ...words], plain), ...(roots && { roots }) });
+  const { words = [], plain = false, ...client } = other;
+  return connectSession(home, more, { start: startOf(['mcp', ...words], plain), ...client });
 }
 
 async function connectSession(
   home: Home,
   more: Env,
-  { start, roots }: { start: [string, string[]]; roots?: readonly string[] },
+  {
+    start,
+    roots,
+    name = 'test-host',
+  }: { start: [string, string[]]; roots?: readonly string[]; name?: string },
 ): Promise<Session> {
   const [file, args] = start;
   const env = { ...home.env, CLAUDE_PROJECT_DIR: home.project, ...more };
@@ -45,7 +49,7 @@ async function connectSession(
   let stderr = '';
   transport.stderr?.on('data', (chunk: Buffer) => (stderr += chunk.toString('utf8')));
   const client = new Client(
-    { name: 'test-host', version: '1' },
+    { name, version: '1' },
     roots === undefined ? {} : { capabilities: { roots: {} } },
   );
   if (roots !== undefined)

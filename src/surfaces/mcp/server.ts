@@ -65,11 +65,7 @@ export async function serveMcp(options: {
   server.oninitialized = options.onInitialized;
   await server.connect(new StdioServerTransport(options.input, options.output));
   return {
-    clientName: () =>
-      server
-        .getClientVersion()
-        ?.name.replace(/\p{Cc}/gu, '')
-        .slice(0, limits.sourceHostCharactersMax) || 'mcp',
+    clientName: () => plainName(server.getClientVersion()?.name ?? '') || 'mcp',
     roots: async () => {
       if (server.getClientCapabilities()?.roots === undefined) return [];
       const { roots } = await server.listRoots();
@@ -77,6 +73,12 @@ export async function serveMcp(options: {
     },
     close: () => server.close(),
   };
+}
+
+/** At most 64 characters, without controls and, where half of a character was given, its replacement. */
+function plainName(name: string): string {
+  const shown = name.replace(/\p{Cc}/gu, '').replace(/\p{Surrogate}/gu, '\ufffd');
+  return Array.from(shown).slice(0, limits.sourceHostCharactersMax).join('');
 }
 
 /** One JSON text item, also given as structured content. */
