@@ -1,12 +1,13 @@
 // Faults of the machine: each is answered by a clear code, and what was answered before is there when it is over.
 
+import { spawn } from 'node:child_process';
 import { chmodSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import BetterSqlite3 from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { fillDisk, freeDisk, smallDisk, whyNoDisk } from './fake-disk.ts';
 import { type Home, makeHome, until } from './home.ts';
-import { alive, answer, postbell, root } from './postbell.ts';
+import { alive, answer, postbell, program, root } from './postbell.ts';
 import { damage } from './raised.ts';
 import { liveCards, openOther, openSession, type Session } from './session.ts';
 import { typed } from './typed.ts';
@@ -98,6 +99,43 @@ describe('a disk that is full', () => {
     expect(await command('send', letter('first'))).toBe('done');
     expect(await waiting()).toEqual(['first']);
   });
+});
+
+describe('a file that may grow no further', () => {
+  it('fails the write with a code and keeps what was stored, also where its journal cannot be folded in', async () => {
+    expect(await command('send', letter('first'))).toBe('done');
+    const before = statSync(database).size;
+    const limited = (key: string, payload: string) => {
+      const [words, input] = typed('send', letter(key, payload));
+      const start = ['prlimit', '--fsize=100000', process.execPath, program, ...words];
+      return run(start, input);
+    };
+    for (let tries = 0; tries < 3; tries += 1) {
+      const failed = await limited('large', 'x'.repeat(60_000));
+      expect(failed).toMatchObject({ code: 1, stdout: '' });
+      expect(failed.stderr).toMatch(/^postbell: store_(?:unwritable|full): [^\n]*\n$/);
+    }
+    expect(before).toBeGreaterThan(100_000);
+    expect(await limited('small', 'small')).toMatchObject({ code: 0, stderr: '' });
+    expect(await waiting()).toEqual(['first', 'small']);
+    expect(await command('send', letter('large'))).toBe('done');
+    expect(await waiting()).toEqual(['first', 'small', 'large']);
+    check();
+  });
+
+  function run(
+    [file, ...args]: string[],
+    input: string,
+  ): Promise<{ code: number | null; stdout: string; stderr: string }> {
+    const child = spawn(file as string, args, { cwd: home.project, env: home.env });
+    home.atEnd(() => child.kill('SIGKILL'));
+    const said = { stdout: '', stderr: '' };
+    child.stdout.on('data', (chunk) => (said.stdout += String(chunk)));
+    child.stderr.on('data', (chunk) => (said.stderr += String(chunk)));
+    child.stdin.on('error', () => {});
+    child.stdin.end(input);
+    return new Promise((resolve) => child.on('close', (code) => resolve({ code, ...said })));
+  }
 });
 
 describe('a store that may only be read', () => {
