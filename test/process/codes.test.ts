@@ -7,7 +7,7 @@ import { describeError, type ErrorCode, errorCodes, Refusal } from '../../src/pr
 import { whyNoDisk } from './fake-disk.ts';
 import { type Home, makeHome } from './home.ts';
 import { answer, postbell, root } from './postbell.ts';
-import { elsewhere, type Place, type Raised, raised } from './raised.ts';
+import { type Asked, elsewhere, type Place, type Raised, raised } from './raised.ts';
 import { liveCards, openOther, openSession } from './session.ts';
 
 const rows = Object.entries(raised) as [ErrorCode, Raised][];
@@ -62,6 +62,24 @@ function checkShape(code: ErrorCode, error: unknown): void {
     expect(['string', 'number', 'boolean']).toContain(typeof value);
 }
 
+/** A line for a person and the same as JSON; on stderr, and nothing on stdout. */
+async function checkCommand(code: ErrorCode, row: Raised, { home }: Place, asked: Asked): Promise<void> {
+  const run = (words: string[]) =>
+    postbell({ ...home.env, ...row.env }, home.project, words, asked.input, row.plain);
+  const [line, json] = await Promise.all([run(asked.words), run([...asked.words, '--json'])]);
+  expect([line, json]).toMatchObject(Array(2).fill({ code: 1, stdout: '' }));
+  expect(line.stderr).toMatch(new RegExp(`^postbell: ${code}: [^\n]+ \\([^\n]+\\)\n$`));
+  expect(json.stderr).toMatch(/^[^\n]+\n$/);
+  checkShape(code, JSON.parse(json.stderr).error);
+}
+
+async function checkTool(code: ErrorCode, { session }: Place, asked: Asked): Promise<void> {
+  const { isError, data } = await session.call(asked.tool as string, asked.arguments ?? {});
+  expect(Object.keys(data)).toEqual(['error']);
+  expect(isError).toBe(true);
+  checkShape(code, data.error);
+}
+
 describe('every code', () => {
   it('is raised below or in the test that is named for it, and no other is', () => {
     const listed = [...Object.keys(raised), ...Object.keys(elsewhere)];
@@ -73,22 +91,10 @@ describe('every code', () => {
   it.for(rows)('looks the same on each surface: %s', async ([code, row], { skip }) => {
     if (row.disk && noDisk !== undefined) skip(noDisk);
     const place = row.own || row.env ? await ownPlace(row) : shared;
-    const { home, session } = place;
     const asked = await row.asked(place);
-    if (row.only !== 'mcp') {
-      const run = (words: string[]) =>
-        postbell({ ...home.env, ...row.env }, home.project, words, asked.input, row.plain);
-      const line = await run(asked.words);
-      expect(line).toMatchObject({ code: 1, stdout: '' });
-      expect(line.stderr).toMatch(new RegExp(`^postbell: ${code}: [^\n]+ \\([^\n]+\\)\n$`));
-      const json = await run([...asked.words, '--json']);
-      expect(json).toMatchObject({ code: 1, stdout: '' });
-      checkShape(code, JSON.parse(json.stderr).error);
-    }
-    if (row.only === 'cli') return;
-    const { isError, data } = await session.call(asked.tool as string, asked.arguments ?? {});
-    expect(Object.keys(data)).toEqual(['error']);
-    expect(isError).toBe(true);
-    checkShape(code, data.error);
+    await Promise.all([
+      row.only !== 'mcp' && checkCommand(code, row, place, asked),
+      row.only !== 'cli' && checkTool(code, place, asked),
+    ]);
   });
 });

@@ -284,5 +284,5 @@ export const elsewhere = {
   adapter_rejected: 'contract/attempt.test.ts',
   adapter_disconnected: 'contract/attempt.test.ts',
   adapter_queue_full: 'contract/expected.test.ts',
-  internal_error: 'contract/fields.test.ts',
+  internal_error: 'process/output.test.ts',
 } as const satisfies Partial<Record<ErrorCode, string>>;
