@@ -28,7 +28,7 @@ export function openSession(
 export function openOther(
   home: Home,
   more: Env,
-  other: { words?: string[]; roots?: readonly string[]; plain?: boolean; name?: string },
+  other: { words?: string[]; roots?: readonly string[] | 'untold'; plain?: boolean; name?: string },
 ): Promise<Session> {
   const { words = [], plain = false, ...client } = other;
   return connectSession(home, more, { start: startOf(['mcp', ...words], plain), ...client });
@@ -41,7 +41,7 @@ async function connectSession(
     start,
     roots,
     name = 'test-host',
-  }: { start: [string, string[]]; roots?: readonly string[]; name?: string },
+  }: { start: [string, string[]]; roots?: readonly string[] | 'untold'; name?: string },
 ): Promise<Session> {
   const [file, args] = start;
   const env = { ...home.env, CLAUDE_PROJECT_DIR: home.project, ...more };
@@ -53,7 +53,10 @@ async function connectSession(
     roots === undefined ? {} : { capabilities: { roots: {} } },
   );
   if (roots !== undefined)
-    client.setRequestHandler('roots/list', () => ({ roots: roots.map((uri) => ({ uri })) }));
+    client.setRequestHandler('roots/list', () => {
+      if (roots === 'untold') throw new Error('not today');
+      return { roots: roots.map((uri) => ({ uri })) };
+    });
   home.atEnd(() => client.close().catch(() => {}));
   await client.connect(transport);
   return {
