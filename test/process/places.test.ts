@@ -49,3 +49,23 @@ it('data in directories that are not there yet: all are made, owner-private', as
   expect((await postbell({ ...home.env, POSTBELL_HOME: below }, home.project, poll)).code).toBe(0);
   expect([path.dirname(below), below].map((one) => statSync(one).mode & 0o777)).toEqual([0o755, 0o700]);
 });
+
+it.each([
+  ['below a file', (at: string) => path.join(at, 'file', 's')],
+  ['in a directory that is closed to it', (at: string) => path.join(at, 'closed', 's')],
+  ['in a directory that is not there', (at: string) => path.join(at, 'none', 's')],
+])('a router\u2019s socket %s: none can be reached or started, and mail goes on', async (_, place) => {
+  writeFileSync(path.join(home.dir, 'file'), 'kept');
+  const closed = path.join(home.dir, 'closed');
+  mkdirSync(closed, { mode: 0o000 });
+  const run = (words: string[]) =>
+    postbell({ ...home.env, POSTBELL_ROUTER_SOCKET: place(home.dir) }, home.project, words, 'x', true);
+  expect((await run(poll)).code).toBe(0);
+  writeFileSync(path.join(home.env.POSTBELL_HOME as string, 'router.token'), 'x\n', { mode: 0o600 });
+  expect((await run(['send', 'bob'])).stdout).toMatch(/^Stored msg_\w+ for "bob" /);
+  const found = await run(['message', 'discover', '--project', 'p']);
+  expect(found.stderr).toMatch(/^postbell: router_unreachable: [^\n]*\n$/);
+  const started = await run(['router']);
+  expect(started.code).toBe(1);
+  expect(started.stderr).toMatch(/^postbell: (?:insecure_path|socket_path_occupied): [^\n]*\n$/);
+});
