@@ -7,11 +7,13 @@ import { processEnvironment } from '../platform/environment.ts';
 import { systemRandom } from '../platform/random.ts';
 import { makeId } from '../protocol/id.ts';
 import { runCli } from '../surfaces/cli/run.ts';
+import { failWithoutOutput } from './failure.ts';
 import { hostSession, pinnedSession, principalOf } from './identity.ts';
 import { type Local, openLocal } from './local.ts';
 import { projectOf } from './project.ts';
 
 export async function main(words: readonly string[]): Promise<void> {
+  failWithoutOutput(words);
   let local: Local | undefined;
   process.exitCode = await runCli({
     words,

@@ -35,8 +35,9 @@ async function play(): Promise<void> {
     await Promise.all([...stage.cast].map(killed));
     rmSync(home, { recursive: true, force: true, maxRetries: 5 });
   };
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
-    process.once(signal, () => void end().finally(() => process.exit(1)));
+  const leave = (): void => void end().finally(() => process.exit(1));
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, leave);
+  process.stdout.once('error', leave);
   try {
     const whole = await tell(stage, (text) => process.stdout.write(`${text}\n`));
     if (!whole) process.exitCode = 1;

@@ -1,6 +1,6 @@
 // How every process ends that could not do what it was started for: one line, exit status 1.
 
-import { failureLine } from '../protocol/errors.ts';
+import { Fault, failureLine } from '../protocol/errors.ts';
 
 /** Runs `work` with the words but `--json`, which asks for the failure as JSON. */
 export async function orFail(
@@ -13,4 +13,18 @@ export async function orFail(
     process.stderr.write(failureLine(error, words.includes('--json')));
     process.exitCode = 1;
   }
+}
+
+/**
+ * Where nobody reads the answer, or the disk that takes it is full: one line and status 1, as for any other failure. What
+ * was asked for may be done all the same.
+ */
+export function failWithoutOutput(words: readonly string[]): void {
+  process.stdout.once('error', (error: NodeJS.ErrnoException) => {
+    const text = `the answer cannot be written (${error.code}); what was asked for may be done`;
+    process.stderr.write(
+      failureLine(new Fault('internal_error', text, { cause: error }), words.includes('--json')),
+    );
+    process.exit(1);
+  });
 }

@@ -19,6 +19,7 @@ export function main(words: readonly string[]): Promise<void> {
 }
 
 async function startSession(): Promise<void> {
+  process.stdout.on('error', note);
   try {
     // Git runs while the store opens. A project that cannot be known is left out of the sentence.
     const project = projectOf(setting(processEnvironment, 'CLAUDE_PROJECT_DIR') ?? '.').catch(
@@ -34,6 +35,10 @@ async function startSession(): Promise<void> {
       ground.store.close();
     }
   } catch (error) {
-    process.stderr.write(`postbell: ${describeError(error).code}\n`);
+    note(error);
   }
+}
+
+function note(error: unknown): void {
+  process.stderr.write(`postbell: ${describeError(error).code}\n`);
 }

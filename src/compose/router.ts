@@ -9,11 +9,12 @@ import { connectRouter } from '../router/client.ts';
 import { routerAnswers } from '../router/lifecycle.ts';
 import { type Daemon, startRouter } from './daemon.ts';
 import { endOnSignal } from './ending.ts';
-import { orFail } from './failure.ts';
+import { failWithoutOutput, orFail } from './failure.ts';
 import { openLocal } from './local.ts';
 import { openGround } from './store.ts';
 
 export function main(words: readonly string[]): Promise<void> {
+  failWithoutOutput(words);
   return orFail(words, async ([verb, ...surplus]) => {
     if (surplus.length > 0 || (verb !== undefined && verb !== 'status' && verb !== 'stop'))
       throw new Fault('usage', 'router takes status, stop or nothing');

@@ -50,11 +50,13 @@ async function run(): Promise<void> {
     ],
     next: isFirst ? firstSteps() : [],
   });
-  endOnSignal(async () => {
+  const end = endOnSignal(async () => {
     close();
     await router.close();
     ground.store.close();
   });
+  // Nobody watches any more.
+  process.stdout.on('error', end);
 }
 
 /** Runs the router here; where another one runs, or it cannot be run, tries again until it can. */

@@ -23,8 +23,11 @@ export function checkLoop(tx: Tx, message: Message, nowMs: number): Refusal | un
     sender,
     ...(provenance.session !== undefined && { session: provenance.session }),
   };
-  const since = new Date(nowMs - limits.automaticWindowMs).toISOString();
-  const recent = tx.messages.automatic(pair, since, limits.automaticCountMax);
+  const window = {
+    since: new Date(nowMs - limits.automaticWindowMs).toISOString(),
+    until: new Date(nowMs).toISOString(),
+  };
+  const recent = tx.messages.automatic(pair, window, limits.automaticCountMax);
   const oldest = recent[limits.automaticCountMax - 1];
   if (oldest === undefined) return undefined;
   const wait_ms = Date.parse(oldest) + limits.automaticWindowMs - nowMs;

@@ -29,10 +29,28 @@ export function ensureDirectory(directory: string): void {
 
 function made(directory: string): Stats {
   try {
-    if (mkdirSync(directory, { recursive: true, mode: 0o700 }) !== undefined) chmodSync(directory, 0o700);
+    if (makeWithParents(directory)) chmodSync(directory, 0o700);
     return lstatSync(directory);
   } catch (error) {
     throw fileFault(error, directory);
+  }
+}
+
+/**
+ * Whether it was made here. Not by mkdir's own recursion, which never ends where a file system says ENOENT below a
+ * directory that is there, as /proc does.
+ */
+function makeWithParents(directory: string): boolean {
+  try {
+    mkdirSync(directory, { mode: 0o700 });
+    return true;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'EEXIST') return false;
+    const parent = path.dirname(directory);
+    if (code !== 'ENOENT' || lstatSync(parent, { throwIfNoEntry: false }) !== undefined) throw error;
+    makeWithParents(parent);
+    return makeWithParents(directory);
   }
 }
 

@@ -98,11 +98,11 @@ export interface Messages {
   ): Message | undefined;
   /**
    * When the newest messages of hop 1 or more of one sender session (else sender label) to one recipient were made,
-   * newest first, after `since`.
+   * newest first, after `since` and not after `until`: what a clock that was set back left ahead counts for nothing.
    */
   automatic(
     pair: { project: string; recipient: string; sender: string; session?: string },
-    since: string,
+    window: { since: string; until: string },
     count: number,
   ): string[];
   /**

@@ -85,6 +85,9 @@ const table = {
 
 export type ErrorCode = keyof typeof table;
 
+/** The closed list. */
+export const errorCodes = Object.keys(table) as readonly ErrorCode[];
+
 /** Ids and field names that help the caller; never payload text. */
 export type ErrorDetails = Readonly<Record<string, string | number | boolean | null>>;
 

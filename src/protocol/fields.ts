@@ -66,8 +66,15 @@ function readInteger(name: string, value: unknown, min: number, max: number): Re
 
 const instantForm = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:\d{2})$/;
 
+/** A day that its month does not have would be read as one of the next. */
+function isInstant(text: string): boolean {
+  const day = text.slice(0, 10);
+  const ms = instantForm.test(text) ? Date.parse(day) : Number.NaN;
+  return !Number.isNaN(ms) && new Date(ms).toISOString().startsWith(day);
+}
+
 function readInstant(name: string, value: unknown): Result<string> {
-  const ms = typeof value === 'string' && instantForm.test(value) ? Date.parse(value) : Number.NaN;
+  const ms = typeof value === 'string' && isInstant(value) ? Date.parse(value) : Number.NaN;
   const text = Number.isNaN(ms) ? '' : new Date(ms).toISOString();
   // Years outside four digits are written otherwise, and stored times are compared as text.
   return /^\d{4}-/.test(text) ? text : refuse(name, 'an ISO 8601 instant with zone, as 2026-03-01T12:00:00Z');

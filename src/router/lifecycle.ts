@@ -33,7 +33,12 @@ export async function routerAnswers(socketPath: string, ports: { clock: Clock })
 }
 
 function look(file: string): Stats | undefined {
-  return lstatSync(file, { throwIfNoEntry: false });
+  try {
+    return lstatSync(file, { throwIfNoEntry: false });
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    throw new Fault('socket_path_occupied', `${file} cannot be looked at (${code})`, { cause });
+  }
 }
 
 function probe(socketPath: string, clock: Clock): Promise<'answers' | 'refused' | 'unclear'> {

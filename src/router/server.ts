@@ -42,13 +42,13 @@ export function routerServer({ ports, token, log, pid, version, stop }: RouterOp
     hostOutcomeWaitMs >= limits.hostOutcomeWaitMsMin && hostOutcomeWaitMs <= limits.hostOutcomeWaitMsMax,
     'a host is given 100 ms to 10 min',
   );
-  const startedMs = ports.clock.nowMs();
+  const startedMs = ports.clock.elapsedMs();
   const connections = new Connections(ports.clock, hostOutcomeWaitMs);
   const board: Switchboard = {
     ...ports,
     hand: (connection, handOff) => connections.hand(connection, handOff),
   };
-  const describe = (): object => ({ pid, uptime_ms: ports.clock.nowMs() - startedMs });
+  const describe = (): object => ({ pid, uptime_ms: ports.clock.elapsedMs() - startedMs });
   const context: RouterContext = { board, connections, token, log, version, stop, describe };
   const sockets = new Set<Socket>();
   const server = createServer(acceptor(context, sockets));

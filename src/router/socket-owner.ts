@@ -9,8 +9,11 @@ import { Fault } from '../protocol/errors.ts';
 export function checkSocketDirectory(socketPath: string): void {
   const directory = path.dirname(socketPath);
   const stat = look(directory);
-  if (stat === undefined || stat.uid !== process.getuid?.() || (stat.mode & 0o022) !== 0)
-    throw new Fault('insecure_path', `${directory} is writable by others, has another owner or is not there`);
+  if (!stat?.isDirectory() || stat.uid !== process.getuid?.() || (stat.mode & 0o022) !== 0)
+    throw new Fault(
+      'insecure_path',
+      `${directory} is writable by others, has another owner or is no directory that is there`,
+    );
 }
 
 /** The name that a router's socket is made under; no longer than its public one. */
@@ -21,12 +24,17 @@ export function draftOf(socketPath: string): string {
 /** Before anything is said to it. Fault `router_unreachable` where there is none, `insecure_path` where it is not ours. */
 export function checkSocket(socketPath: string): void {
   const stat = look(socketPath);
-  if (stat === undefined) throw new Fault('router_unreachable', 'the router cannot be reached (ENOENT)');
+  if (stat === undefined) throw new Fault('router_unreachable', 'the router cannot be reached (no socket)');
   checkSocketDirectory(socketPath);
   if (!stat.isSocket() || stat.uid !== process.getuid?.() || (stat.mode & 0o077) !== 0)
     throw new Fault('insecure_path', `${socketPath} is no socket of this account alone`);
 }
 
+/** undefined also where this account cannot even look: below a file, or in a directory that is closed to it. */
 function look(file: string): Stats | undefined {
-  return lstatSync(file, { throwIfNoEntry: false });
+  try {
+    return lstatSync(file);
+  } catch {
+    return undefined;
+  }
 }

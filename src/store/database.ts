@@ -1,6 +1,8 @@
 // One SQLite connection. Every statement is prepared once and kept: preparing anew for each send costs a quarter
 // of the throughput.
 
+import { accessSync, constants } from 'node:fs';
+import { dirname } from 'node:path';
 import type BetterSqlite3 from 'better-sqlite3';
 import { Fault } from '../protocol/errors.ts';
 
@@ -70,7 +72,27 @@ export function storeFault(error: unknown, path: string): unknown {
   if (isBusy(error)) return fault('store_busy', 'the store is locked by another process');
   if (code === 'SQLITE_FULL') return fault('store_full', 'no space left for the store');
   if (/^SQLITE_(READONLY|PERM|AUTH)|^SQLITE_IOERR_(WRITE|FSYNC|TRUNCATE|LOCK)/.test(code))
-    return fault('store_unwritable', `the store cannot be written (${code})`);
+    return new Fault('store_unwritable', `the store cannot be written (${code}): ${unwritable(path)}`, {
+      cause: error,
+    });
   if (/^SQLITE_(CONSTRAINT|MISUSE|RANGE|MISMATCH)/.test(code)) return error;
   return fault('store_unreadable', `the store cannot be read (${code})`);
+}
+
+/**
+ * Which file of the store this account may not write: SQLite makes the index of the WAL with the mode that the store
+ * has then, and a reader of a read-only store leaves it so.
+ */
+function unwritable(path: string): string {
+  const parts = [path, `${path}-wal`, `${path}-shm`, dirname(path)];
+  return parts.find((part) => !mayWrite(part)) ?? path;
+}
+
+function mayWrite(part: string): boolean {
+  try {
+    accessSync(part, constants.W_OK);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'ENOENT';
+  }
 }

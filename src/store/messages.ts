@@ -107,14 +107,16 @@ function conversations(database: Database, now: () => string): Conversations {
       );
       return row && messageOf(row);
     },
-    automatic: ({ project, recipient, sender, session }, since, count) =>
+    automatic: ({ project, recipient, sender, session }, { since, until }, count) =>
       database
         .all(
           `SELECT m.created_at FROM message m JOIN delivery d ON d.message_id = m.message_id
-           WHERE ${session === undefined ? 'm.sender = ?' : 'm.caller_session = ?'} AND m.created_at > ? AND m.hops > 0
+           WHERE ${session === undefined ? 'm.sender = ?' : 'm.caller_session = ?'} AND m.created_at > ? AND m.created_at <= ?
+             AND m.hops > 0
              AND d.project = ? AND d.recipient = ? ORDER BY m.created_at DESC LIMIT ?`,
           session ?? sender,
           since,
+          until,
           project,
           recipient,
           count,

@@ -73,6 +73,27 @@ const verbs: Record<string, () => Promise<void>> = {
     say(isRefusal(answer) ? answer.code : String(answer.acknowledged));
     store.close();
   },
+  /** Sends as many letters to its own inbox and to one that others share, and acknowledges each of its own. */
+  busy: async () => {
+    const store = await openHere();
+    const desk = deskOver(store);
+    const own = `inbox-${process.pid}`;
+    const caller = { transport: 'cli', source_host: 'cli' } as const;
+    await ready();
+    for (let nth = 0; nth < Number(text); nth += 1) {
+      const letter = { project: 'shop', sender: own, payload: `${own} ${nth}` };
+      const both = [own, 'bob'].map((recipient) =>
+        send(desk, { ...letter, recipient, idempotency_key: `${recipient} ${nth}` }, caller),
+      );
+      const [sent] = await Promise.all(both);
+      if (isRefusal(sent) || sent === undefined) throw new Error('refused');
+      const messages = [{ sender: 'local', msg_id: sent.message_id }];
+      const done = await acknowledge(desk, { project: 'shop', recipient: own, messages }, caller);
+      if (isRefusal(done) || done.acknowledged !== 1) throw new Error('not acknowledged');
+    }
+    say(own);
+    store.close();
+  },
   /** Says how many rows there are whenever that changes, by touches alone, or also on a tick. */
   watch: async () => {
     const store = await openHere();

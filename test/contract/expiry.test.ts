@@ -80,6 +80,9 @@ describe('a message that expires', () => {
       '2026-03-01T11:59:59.999Z',
       '2026-03-01T12:30:00+01:00',
       '2026-03-01',
+      '2026-04-31T00:00:00Z',
+      '2027-02-29T00:00:00Z',
+      '2026-13-01T00:00:00Z',
       'soon',
       '',
     ])
@@ -87,7 +90,8 @@ describe('a message that expires', () => {
     expect(desk.rows('SELECT * FROM message')).toEqual([]);
     const soon = await posted(desk, { expires_at: '2026-03-01T13:00:00.001+01:00' });
     expect(soon.expires_at).toBe('2026-03-01T12:00:00.001Z');
-    await posted(desk, { expires_at: '9999-12-31T23:59:59Z' });
+    const { expires_at } = await posted(desk, { expires_at: '2028-02-29T23:59:59Z' });
+    expect(expires_at).toBe('2028-02-29T23:59:59.000Z');
     await posted(desk);
     await desk.clock.advance(86_400_000 * 365);
     expect(waiting()).toHaveLength(2);

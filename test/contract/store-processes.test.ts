@@ -8,7 +8,17 @@ import { Fault } from '../../src/protocol/errors.ts';
 import { locksIn } from '../../src/store/lock.ts';
 import { openStore } from '../../src/store/open.ts';
 import { seededRandom } from './clock.ts';
-import { atEnd, difference, letter, openScene, post, posted, refused, temporaryDirectory } from './desk.ts';
+import {
+  atEnd,
+  difference,
+  letter,
+  openScene,
+  post,
+  posted,
+  refused,
+  type Scene,
+  temporaryDirectory,
+} from './desk.ts';
 import { bundleChild, start, together } from './process.ts';
 
 let entry = '';
@@ -106,6 +116,53 @@ describe('a process that holds something', () => {
       again?.release();
     }
   });
+});
+
+describe('two processes that write and acknowledge 1,000 times each', () => {
+  it('[INB-024] lose nothing, and a reader beside them never sees half of it', async () => {
+    const desk = await openScene();
+    const both = together(entry, 2, 'busy', desk.path, '1000');
+    const state = { ended: false };
+    void both.finally(() => {
+      state.ended = true;
+    });
+    const seen: number[] = [];
+    while (!state.ended) {
+      const { messages, deliveries, events, keys, taken, acks } = totals(desk);
+      seen.push(messages as number);
+      expect([deliveries, events, keys]).toEqual([messages, messages, messages]);
+      expect(taken).toBe(acks);
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+    const names = await both;
+    expect(new Set(seen).size).toBeGreaterThan(10);
+    expect(totals(desk)).toEqual({
+      messages: 4_000,
+      deliveries: 4_000,
+      events: 4_000,
+      keys: 4_000,
+      taken: 2_000,
+      acks: 2_000,
+      open: 2_000,
+    });
+    for (const name of names) {
+      const scope = { project: 'shop', principals: [name], targets: [], intended: [] };
+      expect(desk.store.read((tx) => tx.waiting.counts(scope))).toEqual({ unread: 0, progress: 0 });
+    }
+    const shared = { project: 'shop', principals: ['bob'], targets: [], intended: [] };
+    expect(desk.store.read((tx) => tx.waiting.counts(shared))).toEqual({ unread: 2_000, progress: 0 });
+    expect(desk.rows('PRAGMA integrity_check')).toEqual([{ integrity_check: 'ok' }]);
+    expect(desk.rows('SELECT count(DISTINCT payload) AS n FROM message')).toEqual([{ n: 2_000 }]);
+  }, 120_000);
+
+  /** All counted in one statement, and so in one snapshot. */
+  const totals = (desk: Scene): Record<string, unknown> =>
+    desk.rows(`SELECT (SELECT count(*) FROM message) AS messages, (SELECT count(*) FROM delivery) AS deliveries,
+      (SELECT count(*) FROM event WHERE event_kind = 'message_available') AS events,
+      (SELECT count(*) FROM idempotency) AS keys,
+      (SELECT count(*) FROM receipt WHERE receipt_kind = 'intake') AS taken,
+      (SELECT count(*) FROM receipt WHERE receipt_kind = 'ack') AS acks,
+      (SELECT count(*) FROM delivery WHERE open = 1) AS open`)[0] as Record<string, unknown>;
 });
 
 describe('two processes with one key', () => {

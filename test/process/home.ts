@@ -22,6 +22,8 @@ export interface Home {
   start(words: string[], more?: Env): Started;
   /** Runs at the end, the last one first, before the processes are ended. */
   atEnd(then: () => unknown): void;
+  /** Runs when the processes have ended, before the files go. */
+  atLast(then: () => unknown): void;
   /** Ends everything that was started, and the router. */
   end(): Promise<void>;
 }
@@ -39,6 +41,7 @@ export function makeHome(more: Env = {}): Home {
   };
   const started: Started[] = [];
   const ending: (() => unknown)[] = [];
+  const last: (() => unknown)[] = [];
   return {
     dir,
     project,
@@ -49,6 +52,7 @@ export function makeHome(more: Env = {}): Home {
       return process_;
     },
     atEnd: (then) => void ending.push(then),
+    atLast: (then) => void last.push(then),
     end: async () => {
       const faults: unknown[] = [];
       for (const then of ending.splice(0).reverse())
@@ -62,6 +66,7 @@ export function makeHome(more: Env = {}): Home {
       for (const { child } of started) child.kill('SIGKILL');
       await Promise.all(started.map(({ exited }) => exited));
       await stopRouter(env, project);
+      for (const then of last) then();
       rmSync(dir, { recursive: true, force: true });
       if (faults.length > 0) throw faults[0];
     },

@@ -25,9 +25,9 @@ export function endCommands(home: string): void {
   for (const [child, of] of running) if (of === home) child.kill('SIGKILL');
 }
 
-/** How a command is started for which the modes of files count, also where root runs the tests. */
-const asPlainAccount = (words: string[]): [string, string[]] =>
-  process.getuid?.() === 0
+/** How a process is started; `plain` where the modes of files count, also where root runs the tests. */
+export const startOf = (words: string[], plain: boolean): [string, string[]] =>
+  plain && process.getuid?.() === 0
     ? ['setpriv', ['--bounding-set=-all', '--inh-caps=-all', process.execPath, program, ...words]]
     : [process.execPath, [program, ...words]];
 
@@ -40,7 +40,7 @@ export function postbell(
   plain = false,
 ): Promise<Finished> {
   return new Promise((resolve, reject) => {
-    const [file, args] = plain ? asPlainAccount(words) : [process.execPath, [program, ...words]];
+    const [file, args] = startOf(words, plain);
     const child = spawn(file, args, { cwd, env });
     running.set(child, env.HOME);
     const late = setTimeout(() => {

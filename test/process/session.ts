@@ -3,37 +3,66 @@
 import { Client } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import type { Home } from './home.ts';
-import { answer, type Env, program } from './postbell.ts';
+import { answer, type Env, program, startOf } from './postbell.ts';
 
 export interface Session {
   client: Client;
   pid: number;
+  stderr(): string;
   /** The structured answer of a tool, and whether it is an error. */
   call(tool: string, input: object): Promise<{ isError: boolean; data: Record<string, unknown> }>;
   close(): Promise<void>;
 }
 
 /** Starts `postbell mcp` for this session in the home's project; it ends with the home at the latest. */
-export async function openSession(
+export function openSession(
   home: Home,
   more: Env = {},
   words: string[] = [],
   installed = program,
 ): Promise<Session> {
+  return connectSession(home, more, { start: [process.execPath, [installed, 'mcp', ...words]] });
+}
+
+/** As `openSession`, but a client that names itself or its workspace roots, or a server without root's power over modes. */
+export function openOther(
+  home: Home,
+  more: Env,
+  other: { words?: string[]; roots?: readonly string[] | 'untold'; plain?: boolean; name?: string },
+): Promise<Session> {
+  const { words = [], plain = false, ...client } = other;
+  return connectSession(home, more, { start: startOf(['mcp', ...words], plain), ...client });
+}
+
+async function connectSession(
+  home: Home,
+  more: Env,
+  {
+    start,
+    roots,
+    name = 'test-host',
+  }: { start: [string, string[]]; roots?: readonly string[] | 'untold'; name?: string },
+): Promise<Session> {
+  const [file, args] = start;
   const env = { ...home.env, CLAUDE_PROJECT_DIR: home.project, ...more };
-  const transport = new StdioClientTransport({
-    command: process.execPath,
-    args: [installed, 'mcp', ...words],
-    env,
-    cwd: home.dir,
-    stderr: 'ignore',
-  });
-  const client = new Client({ name: 'test-host', version: '1' });
+  const transport = new StdioClientTransport({ command: file, args, env, cwd: home.dir, stderr: 'pipe' });
+  let stderr = '';
+  transport.stderr?.on('data', (chunk: Buffer) => (stderr += chunk.toString('utf8')));
+  const client = new Client(
+    { name, version: '1' },
+    roots === undefined ? {} : { capabilities: { roots: {} } },
+  );
+  if (roots !== undefined)
+    client.setRequestHandler('roots/list', () => {
+      if (roots === 'untold') throw new Error('not today');
+      return { roots: roots.map((uri) => ({ uri })) };
+    });
   home.atEnd(() => client.close().catch(() => {}));
   await client.connect(transport);
   return {
     client,
     pid: transport.pid as number,
+    stderr: () => stderr,
     call: async (name, input) => {
       const result = await client.callTool({ name, arguments: { ...input } });
       const [item] = result.content as { type: string; text: string }[];

@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Home, makeHome } from './home.ts';
 import { answer, postbell } from './postbell.ts';
 import { liveCards, openSession, type Session } from './session.ts';
+import { typed } from './typed.ts';
 
 let home: Home;
 let session: Session;
@@ -22,16 +23,6 @@ afterEach(async () => {
   await session.close();
   await home.end();
 });
-
-/** The flags of a request, as a person types them; the payload goes to stdin. */
-function typed(action: string, { payload, ...request }: Record<string, unknown>): [string[], string] {
-  const flags = Object.entries(request).flatMap(([name, value]) =>
-    value === true ? [`--${name.replaceAll('_', '-')}`] : [`--${name.replaceAll('_', '-')}`, String(value)],
-  );
-  const words = ['message', action, ...flags, ...(payload === undefined ? [] : ['--payload-stdin'])];
-  const isJson = request.content_type === 'application/json';
-  return [words, payload === undefined ? '' : isJson ? JSON.stringify(payload) : (payload as string)];
-}
 
 const command = (action: string, request: Record<string, unknown>) =>
   answer(home.env, home.project, ...typed(action, request));

@@ -3,6 +3,7 @@
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { failureLine, isRefusal, Refusal, type Result } from '../../protocol/errors.ts';
+import { harmless } from '../../protocol/json.ts';
 import { version } from '../../protocol/version.ts';
 import { parseWords } from './arguments.ts';
 import { type CliContext, type Command, commands } from './commands.ts';
@@ -34,12 +35,15 @@ export async function runCli(options: CliOptions): Promise<number> {
     const result = await perform(options);
     if (typeof result === 'string') terminal.out(`${result}\n`);
     else if (isRefusal(result)) return fail(terminal, result, json);
-    else terminal.out(`${JSON.stringify(result)}\n`);
+    else terminal.out(line(result));
     return 0;
   } catch (error) {
     return fail(terminal, error, json);
   }
 }
+
+/** JSON in one line that moves no terminal, whatever others wrote into it; the value is the same. */
+const line = (value: object): string => `${harmless(JSON.stringify(value))}\n`;
 
 function fail(terminal: Pick<Terminal, 'err'>, error: unknown, json: boolean): number {
   terminal.err(failureLine(error, json));
@@ -134,7 +138,7 @@ async function typed({ input, err }: Terminal): Promise<string> {
 
 async function withContext<T>(options: CliOptions, use: (context: CliContext) => Promise<T>): Promise<T> {
   const context = await options.open();
-  const print = (line: object): void => options.terminal.out(`${JSON.stringify(line)}\n`);
+  const print = (value: object): void => options.terminal.out(line(value));
   try {
     return await use({ ...context, print });
   } finally {

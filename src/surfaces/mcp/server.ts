@@ -5,7 +5,7 @@
 import type { Readable, Writable } from 'node:stream';
 import { Server } from '@modelcontextprotocol/server';
 import { StdioServerTransport } from '@modelcontextprotocol/server/stdio';
-import { describeError, isRefusal, Refusal } from '../../protocol/errors.ts';
+import { describeError, Fault, isRefusal, Refusal } from '../../protocol/errors.ts';
 import { quoted } from '../../protocol/json.ts';
 import { limits } from '../../protocol/limits.ts';
 import { inertJson } from '../../protocol/untrusted.ts';
@@ -27,7 +27,10 @@ export const instructions = [
 export interface McpServer {
   /** The client's name from initialize, without control characters; `mcp` before that. */
   clientName(): string;
-  /** File URLs of the client's workspace roots; none where the client has no such capability. */
+  /**
+   * File URLs of the client's workspace roots; none where the client has no such capability. Fault `project_unavailable`
+   * where it has and does not answer.
+   */
   roots(): Promise<string[]>;
   close(): Promise<void>;
 }
@@ -65,18 +68,22 @@ export async function serveMcp(options: {
   server.oninitialized = options.onInitialized;
   await server.connect(new StdioServerTransport(options.input, options.output));
   return {
-    clientName: () =>
-      server
-        .getClientVersion()
-        ?.name.replace(/\p{Cc}/gu, '')
-        .slice(0, limits.sourceHostCharactersMax) || 'mcp',
+    clientName: () => plainName(server.getClientVersion()?.name ?? '') || 'mcp',
     roots: async () => {
       if (server.getClientCapabilities()?.roots === undefined) return [];
-      const { roots } = await server.listRoots();
+      const { roots } = await server.listRoots().catch((cause: unknown) => {
+        throw new Fault('project_unavailable', 'the client does not say its workspace roots', { cause });
+      });
       return roots.map((root) => root.uri);
     },
     close: () => server.close(),
   };
+}
+
+/** At most 64 characters, without controls and, where half of a character was given, its replacement. */
+function plainName(name: string): string {
+  const shown = name.replace(/\p{Cc}/gu, '').replace(/\p{Surrogate}/gu, '\ufffd');
+  return Array.from(shown).slice(0, limits.sourceHostCharactersMax).join('');
 }
 
 /** One JSON text item, also given as structured content. */
