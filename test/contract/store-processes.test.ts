@@ -146,10 +146,10 @@ describe('two processes that write and acknowledge 1,000 times each', () => {
       open: 2_000,
     });
     for (const name of names) {
-      const scope = { project: 'shop', principals: [name], targets: [], intended: [] };
+      const scope = { project: 'shop', principals: [name], targets: [], intended: [], named: true };
       expect(desk.store.read((tx) => tx.waiting.counts(scope))).toEqual({ unread: 0, progress: 0 });
     }
-    const shared = { project: 'shop', principals: ['bob'], targets: [], intended: [] };
+    const shared = { project: 'shop', principals: ['bob'], targets: [], intended: [], named: true };
     expect(desk.store.read((tx) => tx.waiting.counts(shared))).toEqual({ unread: 2_000, progress: 0 });
     expect(desk.rows('PRAGMA integrity_check')).toEqual([{ integrity_check: 'ok' }]);
     expect(desk.rows('SELECT count(DISTINCT payload) AS n FROM message')).toEqual([{ n: 2_000 }]);
