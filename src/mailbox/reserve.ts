@@ -3,7 +3,7 @@
 
 import type { Tx } from '../ports/store.ts';
 import { hex } from '../protocol/id.ts';
-import { firstStepMs, isCurrent, nextStep, type Reservation, reservationMs } from '../protocol/notices.ts';
+import { firstStepMs, liesAhead, nextStep, type Reservation, reservationMs } from '../protocol/notices.ts';
 import type { Desk } from './desk.ts';
 
 /** Lower-case hex, fresh and random; advisory for its reader. */
@@ -48,7 +48,12 @@ export function joinReservation(
   return current.notification_id;
 }
 
-export function currentReservation(tx: Tx, sessionRoot: string, nowMs: number): Reservation | undefined {
-  const newest = tx.notices.newest(sessionRoot);
-  return isCurrent(newest, nowMs) ? newest : undefined;
+/** Without the list of what it covers, which may be long. */
+export function currentReservation(
+  tx: Tx,
+  sessionRoot: string,
+  nowMs: number,
+): Omit<Reservation, 'covered'> | undefined {
+  const newest = tx.notices.newestCovering(sessionRoot);
+  return newest !== undefined && liesAhead(newest, nowMs) ? newest : undefined;
 }

@@ -32,8 +32,12 @@ export interface WaitingDelivery {
 
 /** Whether the reservation still holds rings back: its end lies ahead and something it covers waits. */
 export function isCurrent(reservation: Reservation | undefined, nowMs: number): boolean {
-  if (reservation === undefined || reservation.covered.length === 0) return false;
-  const left = reservation.expires_at_ms - nowMs;
+  return reservation !== undefined && reservation.covered.length > 0 && liesAhead(reservation, nowMs);
+}
+
+/** A clock that was set back cannot make it longer than any reservation is. */
+export function liesAhead({ expires_at_ms }: Pick<Reservation, 'expires_at_ms'>, nowMs: number): boolean {
+  const left = expires_at_ms - nowMs;
   return left > 0 && left <= longestStepMs;
 }
 

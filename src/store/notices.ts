@@ -18,6 +18,14 @@ export function notices(database: Database, now: () => string): Notices {
           root,
         ),
       ),
+    newestCovering: (root) =>
+      database.get(
+        `SELECT ${columns} FROM (SELECT * FROM reservation WHERE session_root = :root ORDER BY seq DESC LIMIT 1) n
+         WHERE EXISTS (
+           SELECT 1 FROM reservation_cover v JOIN delivery d ON d.delivery_id = v.delivery_id
+           WHERE v.notification_id = n.notification_id AND ${isOpen})`,
+        { root, now: now() },
+      ) as Omit<Reservation, 'covered'> | undefined,
     byId: (id) =>
       reservation(database.get(`SELECT ${columns} FROM reservation WHERE notification_id = ?`, id)),
     open: (row) => {

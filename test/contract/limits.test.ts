@@ -212,6 +212,7 @@ const elsewhere: Partial<Record<Name, [number: string, file: string]>> = {
   writeLockWaitMs: ['5 s', 'contract/locked.test.ts'],
   hostOutcomeWaitMsMin: ['100', 'contract/router.test.ts'],
   hostOutcomeWaitMsMax: ['600_000', 'contract/router.test.ts'],
+  failuresMax: ['64', 'contract/failed.test.ts'],
   listenerBatchRowsMax: ['64', 'contract/listen.test.ts'],
   listenerBatchBytesMax: ['262_144', 'contract/listen.test.ts'],
   listenerRenewSecondsMax: ['3001', 'process/wait.test.ts'],
@@ -219,7 +220,7 @@ const elsewhere: Partial<Record<Name, [number: string, file: string]>> = {
 
 /** Nothing that a caller passes meets these: they are how long or how much Postbell itself takes at a time. */
 const inner: Name[] = [
-  'failuresMax',
+  'unarmedMsMax',
   'drainBatch',
   'exactSessionWaitMs',
   'routerCallWaitMs',
