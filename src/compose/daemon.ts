@@ -3,6 +3,7 @@
 import { chmodSync, lstatSync, renameSync, rmSync } from 'node:fs';
 import { createPrivateOnce, readPrivateFile } from '../platform/files.ts';
 import { checkSocketPath } from '../platform/paths.ts';
+import { gatherTouches } from '../platform/wake.ts';
 import type { Lock } from '../ports/lock.ts';
 import type { Log } from '../ports/log.ts';
 import { describeError, Fault } from '../protocol/errors.ts';
@@ -47,7 +48,13 @@ export async function startRouter(
     const { pid } = process;
     await beginRun(ground, { instance, pid, version, socket: places.routerSocket });
     const server = routerServer({
-      ports: { ...ground, leases: new Leases(), instance, hostOutcomeWaitMs: limits.hostOutcomeWaitMs },
+      ports: {
+        ...ground,
+        wake: gatherTouches(ground.wake, ground.clock),
+        leases: new Leases(),
+        instance,
+        hostOutcomeWaitMs: limits.hostOutcomeWaitMs,
+      },
       token: token(ground),
       log,
       pid,

@@ -12,6 +12,7 @@ import {
   watchFile,
 } from 'node:fs';
 import path from 'node:path';
+import type { Clock } from '../ports/clock.ts';
 import type { Wake } from '../ports/wake.ts';
 
 const pollMs = 300;
@@ -53,6 +54,22 @@ export function fileWake(file: string): Wake {
       } catch {
         return pollInstead(file, onTouch);
       }
+    },
+  };
+}
+
+/** For a process that commits for many: the touches of one turn of its event loop are one. */
+export function gatherTouches(wake: Wake, clock: Clock): Wake {
+  let due = false;
+  return {
+    watch: (onTouch) => wake.watch(onTouch),
+    touch: () => {
+      if (due) return;
+      due = true;
+      clock.after(0, () => {
+        due = false;
+        wake.touch();
+      });
     },
   };
 }

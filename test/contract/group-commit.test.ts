@@ -2,6 +2,7 @@
 
 import BetterSqlite3 from 'better-sqlite3';
 import { beforeEach, describe, expect, it } from 'vitest';
+import { gatherTouches } from '../../src/platform/wake.ts';
 import type { Store, Tx } from '../../src/ports/store.ts';
 import { Database } from '../../src/store/database.ts';
 import { openStore, storeOver } from '../../src/store/open.ts';
@@ -102,5 +103,22 @@ describe('writes of one turn', () => {
     const other = await openStore({ path: desk.path, clock: desk.clock, random: desk.random });
     atEnd(() => other.close());
     expect(other.read((tx) => tx.identity.chain('a'))).toEqual(['root', 'a']);
+  });
+});
+
+describe('touches of one turn', () => {
+  it('are one, after the turn; the next turn touches again', async () => {
+    const gathered = gatherTouches(desk.wake, desk.clock);
+    let seen = 0;
+    gathered.watch(() => {
+      seen += 1;
+    });
+    for (let nth = 0; nth < 5; nth += 1) gathered.touch();
+    expect(desk.wake.touches).toBe(0);
+    await desk.clock.advance(0);
+    expect([desk.wake.touches, seen]).toEqual([1, 1]);
+    gathered.touch();
+    await desk.clock.advance(0);
+    expect([desk.wake.touches, seen]).toEqual([2, 2]);
   });
 });
