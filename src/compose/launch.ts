@@ -72,6 +72,6 @@ export function endRouterLine({ places, store }: Pick<Ground, 'places' | 'store'
 
 /** The pid may long be another process's. */
 const runsRouter = (pid: number): boolean =>
-  isAlive(pid) && (commandLine(pid) ?? []).some((word) => word === 'router' || word === 'up');
+  isAlive(pid) && /postbell\S* (?:router|up)(?: |$)/.test((commandLine(pid) ?? []).join(' '));
 
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;

@@ -70,7 +70,9 @@ async function retry(desk: Ports, { id }: FailureRow, ring: RingAgain): Promise<
   const outcome = await ring();
   if (isRefusal(outcome)) return outcome;
   if (outcome === undefined || outcome.outcome === 'accepted') return remove(desk, id);
-  return new Refusal(outcome.code, 'the host did not take it this time either; the schedule goes on');
+  const took =
+    outcome.outcome === 'unknown' ? 'it is not known whether the host took it' : 'the host refused it';
+  return new Refusal(outcome.code, `${took}; the schedule goes on`);
 }
 
 /** What waits is due now: the process that holds the session's notifier lock rings. */

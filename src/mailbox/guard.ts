@@ -16,7 +16,11 @@ export function checkLoop(tx: Tx, message: Message, nowMs: number): Refusal | un
   const { hops = 0, project, recipient, sender, provenance } = message;
   if (hops === 0) return undefined;
   if (hops > limits.hopsMax)
-    return new Refusal('loop_limit', `${hops} messages lie between this one and a person`, { hops });
+    return new Refusal(
+      'loop_limit',
+      `this is answer ${hops} in a row; at most ${limits.hopsMax} before a person is asked`,
+      { hops },
+    );
   const pair = {
     project,
     recipient,

@@ -49,10 +49,16 @@ export async function handOver(
   return kept(message, 'recipient_unavailable', unavailable(reason), { reason });
 }
 
-const unavailable = (reason: string): string =>
-  reason === 'never_registered'
-    ? 'no session of that id ever registered in this project, so no principal of it is known (never_registered)'
+const unavailable = (reason: string): string => {
+  if (reason === 'never_registered')
+    return 'no session of that id ever registered in this project, so no principal of it is known (never_registered)';
+  return unclear.has(reason)
+    ? `it is not known whether the session was reached (${reason})`
     : `the session was not reached (${reason})`;
+};
+
+/** Its host may have been rung before it fell silent. */
+const unclear: ReadonlySet<string> = new Set(['host_outcome_timeout', 'adapter_disconnected']);
 
 /** The router's answer, or why it gave none. Nothing that happens here undoes the send. */
 export async function tellRouter(
@@ -75,7 +81,12 @@ export async function tellRouter(
 }
 
 /** A failure after the commit says what is kept. */
-function kept(message: Message, code: ErrorCode, text: string, more: { reason?: string } = {}): Refusal {
+export function kept(
+  message: Message,
+  code: ErrorCode,
+  text: string,
+  more: { reason?: string } = {},
+): Refusal {
   const { message_id, delivery_id, event_id } = message;
   return new Refusal(code, `${text}; the message is kept as ${message_id}`, {
     message_id,
@@ -104,6 +115,8 @@ export function fallBack(
   if (earlier !== undefined) return earlier;
   const session = tx.sessions.registered(message.project, tx.identity.chain(message.recipient));
   if (session === undefined || !nameable(session.adapter_kind)) return refusal;
+  // Waiting for the host took time: a copy that has expired already would reach nobody.
+  if (message.expires_at !== undefined && message.expires_at <= timestamp(desk)) return refusal;
   if (isRefusal(checkQuota(tx, desk, draft.payload_json))) return refusal;
   const copy = copyFor(desk, message, session);
   tx.messages.insert({

@@ -1,6 +1,6 @@
 // Hop 8: a pure fold of facts. Every row names its source and time; nothing is inferred.
 
-import type { Tx } from '../ports/store.ts';
+import type { StoredMessage, Tx } from '../ports/store.ts';
 import { isRefusal, type Result } from '../protocol/errors.ts';
 import type { Message } from '../protocol/message.ts';
 import {
@@ -29,13 +29,17 @@ export function receipts(
       recipient,
       message_id,
       delivery_state: deliveryStateOf(tx, message.delivery_id),
-      receipts: factsOf(tx, desk, message),
+      receipts: factsOf(tx, desk, found),
     };
   });
 }
 
 /** Every fact of the message, in order, with what can be observed now. */
-export function factsOf(tx: Tx, desk: Pick<Desk, 'clock'>, message: Message): Fact[] {
+export function factsOf(
+  tx: Tx,
+  desk: Pick<Desk, 'clock'>,
+  { message, superseded_by }: StoredMessage,
+): Fact[] {
   const observed_at = timestamp(desk);
   const facts = tx.receipts
     .facts(message.delivery_id)
@@ -45,7 +49,7 @@ export function factsOf(tx: Tx, desk: Pick<Desk, 'clock'>, message: Message): Fa
           ? { ...fact, delivery_state: observe(tx, message, observed_at, desk.clock.nowMs()) }
           : fact,
     );
-  const expired = expiry(message, facts, observed_at);
+  const expired = superseded_by === undefined ? expiry(message, facts, observed_at) : undefined;
   return inReceiptOrder(expired === undefined ? facts : [...facts, expired]);
 }
 

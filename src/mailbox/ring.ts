@@ -28,7 +28,6 @@ export type RingDesk = Pick<Desk, 'store' | 'clock' | 'random'>;
 /** Told of what failed beside the ring itself. */
 type OnFault = (error: unknown) => void;
 
-const waitingCountMax = 500;
 /** While a host that takes one prompt at a time is in a turn. */
 const busyLookMs = 1_000;
 /** How long an answer to the router waits for the write of its own state. */
@@ -55,29 +54,26 @@ export async function reconcile(
 
 /** What to do now, in one snapshot. */
 function decide(tx: Tx, desk: RingDesk, ringing: Ringing) {
-  const { root, ids, waiting } = waitingFor(tx, desk, ringing);
+  const { root, ids, worthy } = worthyFor(tx, desk, ringing);
   const nowMs = desk.clock.nowMs();
   const decision = decideRing({
     nowMs,
     reservation: tx.notices.newest(root),
-    waiting: waiting.map(({ message, attention }) => ({
-      delivery_id: message.delivery_id,
-      created_at_ms: Date.parse(message.created_at),
-      attention,
+    worthy: worthy.map(({ delivery_id, created_at }) => ({
+      delivery_id,
+      created_at_ms: Date.parse(created_at),
     })),
     connectionLive: tx.sessions.live(ringing.project, ids, nowMs) !== undefined,
     graceMs: limits.notifierGraceMs,
   });
-  return { ...decision, root, worthy: worthyOf(waiting) };
+  return { ...decision, root, worthy: worthy.map(({ delivery_id }) => delivery_id) };
 }
 
-function waitingFor(tx: Tx, desk: RingDesk, ringing: Ringing) {
+/** All that is attention-worthy, however much: what is covered is never what a page happened to hold. */
+function worthyFor(tx: Tx, desk: RingDesk, ringing: Ringing) {
   const session = sessionInbox(tx, desk, ringing);
-  return { ...session, waiting: tx.waiting.list(session.inbox, waitingCountMax) };
+  return { ...session, worthy: tx.waiting.worthy(session.inbox) };
 }
-
-const worthyOf = (waiting: ReturnType<typeof waitingFor>['waiting']): string[] =>
-  waiting.filter((stored) => stored.attention).map(({ message }) => message.delivery_id);
 
 /** Decides again under the write lock, and opens the reservation that the ring stands on. */
 function reserve(tx: Tx, desk: RingDesk, ringing: Ringing): string | { untilMs?: number } {
@@ -191,8 +187,9 @@ export async function ringAgain(
 
 /** Undefined where nothing waits that a notice could be about. */
 function beginAgain(tx: Tx, desk: RingDesk, ringing: Ringing): Result<string | undefined> {
-  const { root, waiting } = waitingFor(tx, desk, ringing);
-  const worthy = worthyOf(waiting);
+  const found = worthyFor(tx, desk, ringing);
+  const { root } = found;
+  const worthy = found.worthy.map(({ delivery_id }) => delivery_id);
   if (worthy.length === 0) return undefined;
   const nowMs = desk.clock.nowMs();
   const current = currentReservation(tx, root, nowMs);

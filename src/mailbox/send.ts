@@ -11,7 +11,15 @@ import type { DeliveryState } from '../protocol/states.ts';
 import { presenceOf } from '../sessions/presence.ts';
 import { type Draft, draft, type Stored, store } from './commit.ts';
 import type { Caller, Desk } from './desk.ts';
-import { earlierFallback, type Fallback, fallBack, fallbackOf, handOver, tellRouter } from './hand-over.ts';
+import {
+  earlierFallback,
+  type Fallback,
+  fallBack,
+  fallbackOf,
+  handOver,
+  kept,
+  tellRouter,
+} from './hand-over.ts';
 import { noteProgress } from './progress.ts';
 import { awaitReply, type Reply } from './reply.ts';
 import { deliveryStateOf } from './state.ts';
@@ -42,10 +50,20 @@ export async function send(
   const committed = await desk.store.write((tx) => commit(tx, desk, given));
   if (isRefusal(committed)) return committed;
   desk.wake.touch();
-  await noteProgress(desk, committed.message, caller);
   const answer = await reach(desk, request, given, committed);
+  await noteProgress(desk, committed.message, caller);
   if (isRefusal(answer) || request.reply_wait_ms === undefined) return answer;
-  return { ...answer, reply: await awaitReply(desk, answer, caller, request.reply_wait_ms, ended) };
+  return { ...answer, reply: await replyTo(desk, answer, caller, request.reply_wait_ms, ended) };
+}
+
+/** None where the store can no longer be asked: the send stands. */
+async function replyTo(...[desk, sent, ...rest]: Parameters<typeof awaitReply>): Promise<Reply | null> {
+  try {
+    return await awaitReply(desk, sent, ...rest);
+  } catch (error) {
+    if (error instanceof Fault) return null;
+    throw error;
+  }
 }
 
 /** What the transaction left: the message, and where an earlier call fell back, the one that took its place. */
@@ -78,14 +96,31 @@ async function reachPrincipal(
   desk: Desk,
   refused: { message: Message; held: boolean; refusal: Refusal; draft: Draft },
 ): Promise<Result<SendAnswer>> {
-  const copy = await desk.store.write((tx) => fallBack(tx, desk, refused));
+  const copy = await storeCopy(desk, refused);
   if (isRefusal(copy)) return copy;
   desk.wake.touch();
   const quieted = refused.held ? 'loop_guard' : undefined;
   return answerOf(desk, copy, await tellRouter(desk, copy, false), quieted);
 }
 
-/** What is known besides that it is stored; `told` is undefined where nothing was to be told. */
+/** A fault here comes after the commit: it says what is kept, as every failure does then. */
+async function storeCopy(
+  desk: Desk,
+  refused: { message: Message; held: boolean; refusal: Refusal; draft: Draft },
+): Promise<Result<Message>> {
+  try {
+    return await desk.store.write((tx) => fallBack(tx, desk, refused));
+  } catch (error) {
+    if (!(error instanceof Fault)) throw error;
+    return kept(
+      refused.message,
+      error.code,
+      `${refused.refusal.message}; no copy for its principal (${error.message})`,
+    );
+  }
+}
+
+/** What is known besides that it is stored; `told` is undefined where the router was not asked. */
 function answerOf(
   desk: Desk,
   message: Message,
@@ -97,7 +132,7 @@ function answerOf(
   const native = answer?.native_delivery;
   return {
     ...message,
-    ...observe(desk, message, !(told instanceof Fault)),
+    ...observe(desk, message, answer !== undefined),
     ...(quieted !== undefined && { quieted }),
     ...(native !== undefined && { native_delivery: native }),
   };

@@ -40,7 +40,7 @@ export function status(
       delivery_state: deliveryStateOf(tx, message.delivery_id),
       pruned: false,
       ...(direction === 'in' && { payload: JSON.parse(tx.messages.payload(msg_id).json) as Json }),
-      receipts: factsOf(tx, desk, message),
+      receipts: factsOf(tx, desk, stored),
       untrusted: true,
     };
   });

@@ -150,6 +150,8 @@ export interface Waiting {
   inboxes(count: number): { recipient: string; project: string; waiting: number }[];
   /** The one answer to what waits: attention-worthy first, then the rest, each in order of arrival. */
   list(inbox: Inbox, count: number): StoredMessage[];
+  /** All of it that is attention-worthy, in order of arrival. */
+  worthy(inbox: Inbox): { delivery_id: string; created_at: string }[];
   /** How much of it is attention-worthy, and how much is progress or quiet. */
   counts(inbox: Inbox): { unread: number; progress: number };
   /** Other projects with attention-worthy mail for one of the principals that is intended for nobody else. */
@@ -432,6 +434,8 @@ export interface FeedItem {
     | 'notice'
     | 'intake'
     | 'ack'
+    | 'disposition'
+    | 'activation'
     | 'connected'
     | 'disconnected'
     | 'superseded';

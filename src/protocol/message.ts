@@ -33,7 +33,7 @@ export interface Message {
   status?: MessageStatus;
   expires_at?: string;
   quiet?: boolean;
-  /** How many messages lie between this one and a person; left out where none do. */
+  /** How long the chain of answers is that led here; left out where it answers nothing that is known. */
   hops?: number;
   created_at: string;
   provenance: Provenance;

@@ -24,10 +24,10 @@ export interface Reservation {
   covered: readonly string[];
 }
 
-export interface WaitingDelivery {
+/** A delivery that waits and is worth a wake-up. */
+export interface WorthyDelivery {
   delivery_id: string;
   created_at_ms: number;
-  attention: boolean;
 }
 
 /** Whether the reservation still holds rings back: its end lies ahead and something it covers waits. */
@@ -57,12 +57,11 @@ export type NotifierDecision = { act: 'ring' } | { act: 'wait'; untilMs: number 
 export function decideRing(input: {
   nowMs: number;
   reservation: Reservation | undefined;
-  waiting: readonly WaitingDelivery[];
+  worthy: readonly WorthyDelivery[];
   connectionLive: boolean;
   graceMs: number;
 }): NotifierDecision {
-  const { nowMs, reservation } = input;
-  const worthy = input.waiting.filter((delivery) => delivery.attention);
+  const { nowMs, reservation, worthy } = input;
   if (worthy.length === 0) return { act: 'idle' };
   const covered = new Set(reservation?.covered);
   const fresh = worthy.filter((delivery) => !covered.has(delivery.delivery_id));

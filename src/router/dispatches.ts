@@ -26,7 +26,13 @@ export class Dispatches {
 
   begin(project: string, deliveryId: string, expectedGeneration?: number): Promise<NotifyAnswer> {
     const running = this.#inFlight.get(deliveryId);
-    if (running !== undefined) return running;
+    // A sender that pins a registration is answered for that one alone.
+    if (running !== undefined && expectedGeneration === undefined) return running;
+    if (running !== undefined)
+      return running.then(
+        () => this.begin(project, deliveryId, expectedGeneration),
+        () => this.begin(project, deliveryId, expectedGeneration),
+      );
     const started = dispatch(this.#context.board, project, deliveryId, expectedGeneration).finally(() =>
       this.#inFlight.delete(deliveryId),
     );

@@ -22,14 +22,17 @@ export async function heartbeat(
   const connection = leases.of(store.read((tx) => tx.sessions.connection(connection_id)));
   if (connection?.generation !== generation || !isLive(connection, clock.nowMs()))
     return new Refusal('stale_generation', 'this connection has expired or was replaced');
-  const untilMs = clock.nowMs() + lease_ms;
-  leases.promise(connection_id, untilMs);
+  leases.promise(connection_id, clock.nowMs() + lease_ms, work_summary);
   const write = recordPatiently(board, () =>
-    store.write((tx) => tx.sessions.renew(connection_id, untilMs, work_summary)),
+    store.write((tx) => {
+      const latest = leases.latest(connection_id);
+      if (latest !== undefined) tx.sessions.renew(connection_id, latest.untilMs, latest.summary);
+      return latest;
+    }),
   );
   await atMost(
     clock,
-    write.then(() => leases.written(connection_id, untilMs), onFault),
+    write.then((latest) => leases.written(connection_id, latest), onFault),
   );
   return { generation, lease_ms };
 }

@@ -19,7 +19,7 @@ export function finish(
   const at = timestamp(board);
   const attempt = tx.attempts.byId(attempt_id);
   if (attempt?.state !== 'started') return { delivered: false, reason: endReason(attempt?.failure_code) };
-  if (!isLive(tx.sessions.connection(connection.connection_id), board.clock.nowMs())) {
+  if (!isLive(board.leases.of(tx.sessions.connection(connection.connection_id)), board.clock.nowMs())) {
     endConnection(tx, board, connection.connection_id, 'lease_expired');
     return { delivered: false, reason: 'not_live' };
   }

@@ -29,6 +29,12 @@ export function waiting(database: Database, now: () => string): Waiting {
           { ...parametersOf(inbox), now: now() },
         )
         .map((row) => storedOf(row, now())),
+    worthy: (inbox) =>
+      database.all(
+        `SELECT d.delivery_id, m.created_at FROM delivery d JOIN message m ON m.message_id = d.message_id
+         WHERE d.project = :project AND ${mine} AND ${stillWaits} AND NOT ${needsNoTurn} ORDER BY d.seq`,
+        { ...parametersOf(inbox), now: now() },
+      ) as unknown as { delivery_id: string; created_at: string }[],
     inboxes: (count) =>
       database.all(
         `SELECT d.recipient, d.project, count(*) AS waiting FROM delivery d WHERE ${isOpen}

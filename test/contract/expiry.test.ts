@@ -97,6 +97,14 @@ describe('a message that expires', () => {
     expect(waiting()).toHaveLength(2);
   });
 
+  it('[MSG-141] lists no expiry of what something newer had made obsolete before', async () => {
+    const task = { task_id: 't', status: 'update', expires_at: inAMinute };
+    const older = await posted(desk, task);
+    await posted(desk, { task_id: 't', status: 'result' });
+    await desk.clock.advance(120_000);
+    expect(factsOf(older.message_id).receipts).toEqual([]);
+  });
+
   it('[MSG-141] ends no fact that was there, and can still be taken in; its time is content', async () => {
     const request = read(sendFields, letter({ expires_at: inAMinute }));
     const { message_id } = ok(await send(desk, request, alice));

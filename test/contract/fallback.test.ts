@@ -21,6 +21,7 @@ import {
   type Scene,
   sessionCaller,
 } from './desk.ts';
+import { failingStore } from './failing.ts';
 
 let desk: Scene;
 beforeEach(async () => {
@@ -121,6 +122,25 @@ describe('a fallback', () => {
       expect(difference(before, desk.counts()).message).toBe(1);
     }
     expect(desk.rows(`SELECT * FROM delivery WHERE target_kind = 'principal'`)).toEqual([]);
+  });
+
+  it('is not made of a message that has expired meanwhile, and a fault of the store says what is kept', async () => {
+    await attach(desk, 's1');
+    desk.host = () =>
+      new Promise((resolve) => desk.clock.after(10_000, () => resolve({ outcome: 'timeout' })));
+    const sending = post(desk, { ...toSession, expires_at: '2026-03-01T12:00:05Z' });
+    await desk.clock.advance(10_000);
+    const late = refused(await sending);
+    expect(late.code).toBe('recipient_unavailable');
+    expect(late.message).toMatch(/not known whether the session was reached/);
+    expect(desk.rows(`SELECT * FROM delivery WHERE target_kind = 'principal'`)).toEqual([]);
+    const { database, store } = failingStore(desk);
+    desk.host = () => ({ outcome: 'rejected', failure_code: 'adapter_rejected' });
+    database.left = 6;
+    const failed = refused(await post({ ...desk, store }, toSession));
+    expect(failed.code).toBe('store_unwritable');
+    const { message_id } = failed.details as { message_id: string };
+    expect(desk.rows('SELECT message_id FROM message WHERE message_id = ?', message_id)).toHaveLength(1);
   });
 
   it('[MSG-062] keeps the refused delivery: the session that returns sees both, and takes each in by itself', async () => {

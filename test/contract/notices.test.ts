@@ -25,16 +25,12 @@ const reservation = (over: Partial<Reservation> = {}): Reservation => ({
   covered: ['d1'],
   ...over,
 });
-const waits = (delivery_id: string, created_at_ms = nowMs, attention = true) => ({
-  delivery_id,
-  created_at_ms,
-  attention,
-});
+const waits = (delivery_id: string) => ({ delivery_id, created_at_ms: nowMs });
 const decide = (over: Partial<Parameters<typeof decideRing>[0]>) =>
   decideRing({
     nowMs,
     reservation: undefined,
-    waiting: [],
+    worthy: [],
     connectionLive: false,
     graceMs: 500,
     ...over,
@@ -60,25 +56,20 @@ describe('a reservation', () => {
 describe('the decision', () => {
   it('is idle where nothing waits that needs a turn', () => {
     expect(decide({})).toEqual({ act: 'idle' });
-    expect(decide({ waiting: [waits('p', 0, false)] })).toEqual({ act: 'idle' });
-    expect(decide({ reservation: reservation(), waiting: [waits('p', 0, false)] })).toEqual({ act: 'idle' });
+    expect(decide({ reservation: reservation() })).toEqual({ act: 'idle' });
   });
 
   it('waits for the end of the reservation, or for 30 s after its ring where it does not cover all', () => {
-    const held = { reservation: reservation(), waiting: [waits('d1')] };
+    const held = { reservation: reservation(), worthy: [waits('d1')] };
     expect(decide(held)).toEqual({ act: 'wait', untilMs: nowMs + 100_000 });
     expect(decide({ ...held, nowMs: nowMs + 100_000 })).toEqual({ act: 'ring' });
-    const both = { ...held, waiting: [waits('d1'), waits('d2')] };
+    const both = { ...held, worthy: [waits('d1'), waits('d2')] };
     expect(decide(both)).toEqual({ act: 'wait', untilMs: nowMs + 10_000 });
     expect(decide({ ...both, nowMs: nowMs + 10_000 })).toEqual({ act: 'ring' });
-    expect(decide({ ...held, waiting: [waits('d1'), waits('p', 0, false)] })).toEqual({
-      act: 'wait',
-      untilMs: nowMs + 100_000,
-    });
   });
 
   it('leaves a new delivery to the router for 500 ms while a connection is live', () => {
-    const fresh = { waiting: [waits('d1')], connectionLive: true };
+    const fresh = { worthy: [waits('d1')], connectionLive: true };
     expect(decide(fresh)).toEqual({ act: 'wait', untilMs: nowMs + 500 });
     expect(decide({ ...fresh, connectionLive: false })).toEqual({ act: 'ring' });
     expect(decide({ ...fresh, nowMs: nowMs + 499 })).toEqual({ act: 'wait', untilMs: nowMs + 500 });

@@ -29,9 +29,7 @@ describe('postbell up', () => {
     );
     await answer(home.env, home.project, ['send', 'reviewer', '--json'], 'SENTINEL body');
     await until('the acceptance shows', () =>
-      /accepted .* session "s1" {2}\(by the host: notice to claude-listener; not known to be read\)/.test(
-        up.stdout(),
-      ),
+      /accepted .* session "s1" {2}\(notice to claude-listener; not known to be read\)/.test(up.stdout()),
     );
     const { data } = await session.call('receive_messages', {});
     await session.call('acknowledge_messages', {

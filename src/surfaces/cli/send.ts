@@ -2,7 +2,7 @@
 
 import type { SendAnswer } from '../../mailbox/send.ts';
 import { send } from '../../mailbox/send.ts';
-import { isRefusal, type Result } from '../../protocol/errors.ts';
+import { Fault, isRefusal, type Result } from '../../protocol/errors.ts';
 import { type Fields, readFields } from '../../protocol/fields.ts';
 import { quoted } from '../../protocol/json.ts';
 import { limits } from '../../protocol/limits.ts';
@@ -44,20 +44,32 @@ const known: Readonly<Record<Presence, string>> = {
   away: 'its session has not been heard of lately; the message waits',
   gone: 'its last session has disconnected; the message waits',
   unknown: 'no session ever registered under that name in this project; the message waits',
-  not_checked: 'the router did not answer, so it is not known whether a session was told; the message waits',
+  not_checked: 'it is not known whether a session was told; the message waits',
 };
 
 /** Where else a session of that name is live, for whoever sent from the wrong directory. */
 export function liveElsewhere({ desk }: CliContext, answer: SendAnswer): string[] {
   if (answer.recipient_presence !== 'unknown') return [];
-  return desk.store.read((tx) => tx.sessions.projectsOf(answer.recipient, desk.clock.nowMs()));
+  try {
+    return desk.store.read((tx) => tx.sessions.projectsOf(answer.recipient, desk.clock.nowMs()));
+  } catch (error) {
+    // The send stands; a hint is no reason to call it failed.
+    if (error instanceof Fault) return [];
+    throw error;
+  }
 }
+
+/** What the acceptance of each kind stands on. */
+const acceptance = (adapterKind: string): string =>
+  adapterKind === 'claude-listener'
+    ? 'a notice of it is queued for the listener of its session'
+    : 'the host of its session accepted it or a notice of it';
 
 /** What a person may rely on after a send. */
 export function sentence(answer: SendAnswer, elsewhere: readonly string[]): string {
   const stored = `Stored ${answer.message_id} for ${quoted(answer.recipient)} in ${quoted(answer.project)}`;
   if (answer.native_delivery !== undefined)
-    return `${stored}; its session's host accepted a notice, which does not mean that it was read.`;
+    return `${stored}; ${acceptance(answer.native_delivery.adapter_kind)}, which does not mean that it was read.`;
   if (answer.quieted === 'taken_in') return `${stored}; it had been taken in before.`;
   const hint =
     elsewhere.length === 0

@@ -13,8 +13,8 @@ const listener = { input: '{"session_id":"demo-reviewer","hook_event_name":"Stop
 
 const meaning: Readonly<Record<string, string>> = {
   attempt: 'the router tried to hand a notice to the session',
-  host_accept: 'the session\u2019s next listener will print a notice; not that anybody saw it',
-  intake: 'the recipient\u2019s own call took the message in; not that it understood',
+  host_accept: 'a notice was queued for the session\u2019s listener; not that anybody saw it',
+  intake: 'a call in the recipient\u2019s name took the message in; not that it understood',
   ack: 'it said so; not that the work is done',
 };
 

@@ -18,6 +18,9 @@ export function feedLine(item: FeedItem): string {
 export const shortProject = (id: string): string =>
   quoted(id.replace(/^(.*~[0-9a-f]{4})[0-9a-f]{28}$/, '$1…'));
 
+/** Reasons that say nothing of the session itself. */
+const unheard = new Set(['router_restart', 'lease_expired']);
+
 function said(item: FeedItem): string {
   const message = shortMessage(item.message_id);
   const session = shortSession(item.to);
@@ -27,17 +30,20 @@ function said(item: FeedItem): string {
     case 'notice':
       return `notice             session ${session}  for its listener (messages: ${item.detail})`;
     case 'attempt':
-      return `ringing   ${message}  session ${session}  (bell ${item.detail})`;
+      return `hand-over ${message}  session ${session}  (begun; bell ${item.detail})`;
     case 'host_accept':
-      return `accepted  ${message}  session ${session}  (by the host: ${item.detail}; not known to be read)`;
+      return `accepted  ${message}  session ${session}  (${item.detail}; not known to be read)`;
     case 'intake':
       return `taken in  ${message}  by ${quoted(item.to)}  (${item.detail})`;
     case 'ack':
       return `ack       ${message}  by ${quoted(item.to)}`;
+    case 'disposition':
+    case 'activation':
+      return `${item.kind.slice(0, 9)} ${message}  by ${quoted(item.to)}  (${item.detail})`;
     case 'connected':
       return `live      ${quoted(item.from ?? '')}  session ${session}  (bell ${item.detail})`;
     case 'disconnected':
-      return `gone      ${quoted(item.from ?? '')}  session ${session}  (${item.detail})`;
+      return `${unheard.has(item.detail) ? 'unheard  ' : 'gone     '} ${quoted(item.from ?? '')}  session ${session}  (${item.detail})`;
     case 'superseded':
       return `replaced  ${quoted(item.from ?? '')}  session ${session}  by a newer connection`;
   }
