@@ -1,0 +1,31 @@
+// A session has one current reservation at most: the next is opened only when the last has ended, was released, or had
+// its end brought forward by mail that it does not cover.
+
+import type { Checker, MakeChecker } from '../checker.ts';
+
+const firstStepMs = 30_000;
+const longestStepMs = 300_000;
+
+export const oneReservationASession: MakeChecker = ({ facts, nowMs, broken }): Checker => ({
+  name: 'one reservation a session',
+  beforeCommit: (changes) => {
+    const opened = new Set<unknown>();
+    for (const { table, before, after } of changes) {
+      if (table !== 'reservation' || before !== undefined || after === undefined) continue;
+      const root = after.session_root as string;
+      if (opened.has(root)) broken(`two reservations of ${root} in one transaction`);
+      opened.add(root);
+      const last = facts.newest.get(root);
+      if (last === undefined || facts.coveredWaiting(last).length === 0) continue;
+      const leftMs = last.expiresAtMs - nowMs();
+      if (leftMs <= 0 || leftMs > longestStepMs) continue;
+      const covers = changes.filter(
+        (change) =>
+          change.table === 'reservation_cover' && change.after?.notification_id === after.notification_id,
+      );
+      const fresh = covers.some((change) => !last.covers.has(change.after?.delivery_id as string));
+      if (fresh && nowMs() >= last.rungAtMs + firstStepMs) continue;
+      broken(`${after.notification_id} of ${root} was opened ${leftMs} ms before the end of ${last.id}`);
+    }
+  },
+});

@@ -1,0 +1,70 @@
+// Who lives on the simulated machine: hosts with their sessions, a router, and commands that come and go.
+
+import type { Host } from './host.ts';
+import { portsOf, type Tamper } from './ports.ts';
+import type { Process } from './process.ts';
+import { isAnnounced, runRouter, type SendRequest } from './product.ts';
+import type { World } from './world.ts';
+
+export interface Hooks {
+  tamper?: Tamper;
+  /** Says whether the notifier's rings of a server are dropped: a canary's way in. */
+  deaf?: (process: Process) => boolean;
+}
+
+export class Town {
+  readonly world: World;
+  readonly hooks: Hooks;
+  readonly hosts: Host[] = [];
+  readonly projects = ['shop', 'mill'];
+  readonly principals = ['bob', 'carol'];
+  /** Sends that were tried, by their key; the newest last. */
+  readonly tried = new Map<string, SendRequest>();
+  /** Messages that a send was answered for. */
+  readonly known: { project: string; recipient: string; message_id: string }[] = [];
+  #sessions = 0;
+  #pids = 100;
+  #keys = 0;
+
+  constructor(world: World, hooks: Hooks) {
+    this.world = world;
+    this.hooks = hooks;
+  }
+
+  newSession(): string {
+    this.#sessions += 1;
+    return `s${this.#sessions}`;
+  }
+
+  /** Some session that was ever there. */
+  someSession(): string {
+    return `s${this.world.dice.between(Math.max(1, this.#sessions - 12), Math.max(1, this.#sessions))}`;
+  }
+
+  newPid(): number {
+    this.#pids += 1;
+    return this.#pids;
+  }
+
+  newKey(): string {
+    this.#keys += 1;
+    return `key-${this.#keys}`;
+  }
+
+  /** Starts the installed router where none runs. */
+  startRouter(): void {
+    const { world } = this;
+    if (world.running('router').length > 0) return;
+    const process = world.spawn('router');
+    const ports = portsOf(world, process, this.hooks.tamper);
+    const fault = (error: unknown): void => {
+      if (!isAnnounced(error)) world.defect(process, error);
+    };
+    world.later(process, 'router starts', world.delayMs() + 50, () => {
+      runRouter(ports, process, { fault, stop: () => process.end() }).catch((error: unknown) => {
+        fault(error);
+        process.end();
+      });
+    });
+  }
+}
