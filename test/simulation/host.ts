@@ -91,7 +91,7 @@ export class Host {
     if (!this.up || this.server?.process.alive) return;
     const process = world.spawn('server');
     const session = this.session();
-    const mood = new Mood(world, process, this.town.hooks.deaf);
+    const mood = new Mood(world, process, this.town.hooks.ring);
     const entry: NonNullable<Host['server']> = { process, server: undefined, session, mood };
     this.server = entry;
     const ports = portsOf(world, process, this.town.hooks.tamper);
@@ -249,10 +249,12 @@ export class Host {
 
   #takeIn(process: Process, server: Server, messageIds: readonly string[]): void {
     const world = this.#world;
-    const caller = server.caller();
-    world.judges.deed({ kind: 'asked', call: 'consume', session: caller.session, messageIds }, process);
-    callsOf(server.desk, caller)
-      .acknowledge(this.project, messageIds)
+    Promise.resolve()
+      .then(() => {
+        const caller = server.caller();
+        world.judges.deed({ kind: 'asked', call: 'consume', session: caller.session, messageIds }, process);
+        return callsOf(server.desk, caller).acknowledge(this.project, messageIds);
+      })
       .then((answer) => {
         if (isRefusal(answer)) return;
         world.tally.count('taken in', answer.acknowledged);

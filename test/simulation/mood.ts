@@ -2,6 +2,7 @@
 
 import type { Process } from './process.ts';
 import type { Ringer, RingItem, RingOutcome } from './product.ts';
+import type { Hooks } from './town.ts';
 import type { World } from './world.ts';
 
 type Ring = (item: RingItem) => Promise<RingOutcome>;
@@ -19,18 +20,18 @@ const weights = {
 export class Mood implements Ringer {
   readonly #world: World;
   readonly #process: Process;
-  readonly #deaf: ((process: Process) => boolean) | undefined;
+  readonly #instead: Hooks['ring'];
 
-  constructor(world: World, process: Process, deaf: ((process: Process) => boolean) | undefined) {
+  constructor(world: World, process: Process, instead: Hooks['ring']) {
     this.#world = world;
     this.#process = process;
-    this.#deaf = deaf;
+    this.#instead = instead;
   }
 
   ring(item: RingItem, bell: Ring): Promise<RingOutcome> {
     const { dice, faults, tally } = this.#world;
-    if (item.attempt === undefined && this.#deaf?.(this.#process))
-      return Promise.resolve({ outcome: 'accepted', content: 'notice', receipt: {} });
+    const instead = this.#instead?.(item);
+    if (instead !== undefined) return Promise.resolve(instead);
     if (!dice.chance(faults.badRing)) return bell(item);
     const mood = dice.weighted(weights);
     tally.count(`bell ${mood}`);

@@ -40,7 +40,7 @@ class Emitter {
   }
 
   emit(event: string, ...values: unknown[]): void {
-    for (const listener of [...(this.#listeners.get(event) ?? [])]) listener(...(values as never[]));
+    for (const listener of this.#listeners.get(event) ?? []) listener(...(values as never[]));
   }
 }
 

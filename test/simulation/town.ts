@@ -2,14 +2,13 @@
 
 import type { Host } from './host.ts';
 import { portsOf, type Tamper } from './ports.ts';
-import type { Process } from './process.ts';
-import { isAnnounced, runRouter, type SendRequest } from './product.ts';
+import { isAnnounced, type RingItem, type RingOutcome, runRouter, type SendRequest } from './product.ts';
 import type { World } from './world.ts';
 
 export interface Hooks {
   tamper?: Tamper;
-  /** Says whether the notifier's rings of a server are dropped: a canary's way in. */
-  deaf?: (process: Process) => boolean;
+  /** Answers in place of a bell, or leaves it to ring. */
+  ring?(item: RingItem): RingOutcome | undefined;
 }
 
 export class Town {

@@ -5,7 +5,7 @@ const keptLines = 40;
 
 export class Trace {
   #hash = 0x811c9dc5;
-  readonly #ring: string[] = new Array(keptLines).fill('');
+  readonly #ring: string[] = Array.from({ length: keptLines }, () => '');
   #count = 0;
 
   add(line: string): void {

@@ -79,54 +79,35 @@ export class Weather {
   #act(happening: Happening): void {
     const town = this.#town;
     const { world } = town;
-    const { dice } = world;
-    const host = town.hosts.length > 0 ? dice.pick(town.hosts) : undefined;
-    switch (happening) {
-      case 'send':
-        return sendCommand(town);
-      case 'send from a session':
-        return this.#sendFrom(host);
-      case 'prompt':
-        return host?.prompt();
-      case 'call':
-        return otherCommand(town);
-      case 'clear':
-        return host?.clear();
-      case 'new host':
-        return this.#newHost();
-      case 'host dies':
-        return this.#hostDies(host);
-      case 'server is replaced':
-        return host?.replaceServer();
-      case 'server starts':
-        return host?.startServer();
-      case 'listener starts':
-        return host?.startListener();
-      case 'router starts':
-        return town.startRouter();
-      case 'clock is set':
-        return this.#setClock();
-      case 'store is locked':
-        return this.#lockStore();
-      default:
-        return this.#harm(happening);
-    }
+    const host = town.hosts.length > 0 ? world.dice.pick(town.hosts) : undefined;
+    const acts: Partial<Record<Happening, () => void>> = {
+      send: () => sendCommand(town),
+      'send from a session': () => this.#sendFrom(host),
+      prompt: () => host?.prompt(),
+      call: () => otherCommand(town),
+      clear: () => host?.clear(),
+      'new host': () => this.#newHost(),
+      'host dies': () => this.#hostDies(host),
+      'server is replaced': () => host?.replaceServer(),
+      'server starts': () => host?.startServer(),
+      'listener starts': () => host?.startListener(),
+      'router stops': () => this.#someone('router')?.end(),
+      'router starts': () => town.startRouter(),
+      stop: () => this.#stop(this.#someone()),
+      'clock is set': () => this.#setClock(),
+      'store is locked': () => this.#lockStore(),
+    };
+    const dies = /^(.+) dies$/.exec(happening)?.[1] as ProcessKind | undefined;
+    const act = acts[happening];
+    act?.();
+    const victim = dies && act === undefined ? this.#someone(dies) : undefined;
+    if (victim !== undefined) world.kill(victim);
   }
 
-  #harm(happening: Happening): void {
+  #someone(kind?: ProcessKind): Process | undefined {
     const { world } = this.#town;
-    const someone = (kind?: ProcessKind): Process | undefined => {
-      const running = world.running(kind);
-      return running.length > 0 ? world.dice.pick(running) : undefined;
-    };
-    if (happening === 'stop') return this.#stop(someone());
-    if (happening === 'router stops') {
-      world.tally.count('router stopped in order');
-      return someone('router')?.end();
-    }
-    const kind = /^(.+) dies$/.exec(happening)?.[1] as ProcessKind | undefined;
-    const victim = kind && someone(kind);
-    if (victim !== undefined) world.kill(victim);
+    const running = world.running(kind);
+    return running.length > 0 ? world.dice.pick(running) : undefined;
   }
 
   /** Stopped past its lease, now and then. */

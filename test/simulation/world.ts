@@ -2,6 +2,7 @@
 // every choice is drawn from the dice: the same seed gives the same history.
 
 import type { MakeChecker, SessionView } from './checker.ts';
+import { count } from './counted.ts';
 import { Dice } from './dice.ts';
 import type { Disk } from './disk.ts';
 import { type Delivery, Facts } from './facts.ts';
@@ -99,6 +100,7 @@ export class World implements Network {
       const by = this.current;
       if (by !== undefined) this.commitsBy.set(by, (this.commitsBy.get(by) ?? 0) + 1);
       try {
+        count(this.tally, changes);
         this.judges.commit(changes, by);
       } catch (error) {
         this.defect(undefined, error);

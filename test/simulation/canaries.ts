@@ -1,0 +1,116 @@
+// A planted fault for each checker: what the product must never do, done by a wrapper around its ports.
+
+import type { Store, Tx } from '../../src/ports/store.ts';
+import type { Tamper } from './ports.ts';
+import type { ProcessKind } from './process.ts';
+import type { Canary } from './run.ts';
+import type { World } from './world.ts';
+
+/** The aggregates of a transaction, some of them changed; all others as they are. */
+type Altered = { [K in keyof Tx]?: Partial<Tx[K]> };
+
+function altered(kinds: readonly ProcessKind[], change: (tx: Tx, world: World) => Altered): Tamper {
+  return (store, process, world) => {
+    if (!kinds.includes(process.kind)) return store;
+    const bent = (tx: Tx): Tx => {
+      const made: Record<string, unknown> = { ...tx };
+      for (const [name, over] of Object.entries(change(tx, world)))
+        made[name] = { ...tx[name as keyof Tx], ...over };
+      return made as unknown as Tx;
+    };
+    return {
+      ...store,
+      read: (work) => store.read((tx) => work(bent(tx))),
+      write: (work) => store.write((tx) => work(bent(tx))),
+    };
+  };
+}
+
+class NotKept extends Error {}
+
+/** Answers what a transaction said, and keeps nothing of it. */
+async function unkept<T>(store: Store, work: (tx: Tx) => T): Promise<T> {
+  let value: T | undefined;
+  await store
+    .write((tx) => {
+      value = work(tx);
+      throw new NotKept();
+    })
+    .catch((error: unknown) => {
+      if (!(error instanceof NotKept)) throw error;
+    });
+  return value as T;
+}
+
+const answersBeforeItCommits: Tamper = (store, process, world) =>
+  process.kind === 'command'
+    ? { ...store, write: (work) => (world.dice.chance(0.1) ? unkept(store, work) : store.write(work)) }
+    : store;
+
+const everyKind: readonly ProcessKind[] = ['router', 'server', 'listener', 'hook', 'command'];
+
+const drops: Tamper = altered(everyKind, (tx) => ({
+  waiting: { list: (inbox, count) => tx.waiting.list(inbox, count).slice(0, 2) },
+}));
+
+const forgetsReservations: Tamper = altered(['router'], () => ({ notices: { newest: () => undefined } }));
+
+const countsDown: Tamper = altered(['router'], (tx) => ({
+  sessions: { connect: (row) => tx.sessions.connect({ ...row, generation: 1_000 - row.generation }) },
+}));
+
+const anySibling: Tamper = altered(['router'], (tx) => ({
+  sessions: {
+    live: (project, ids, nowMs) =>
+      tx.sessions.liveOfPrincipal(project, 'bob', nowMs) ??
+      tx.sessions.liveOfPrincipal(project, 'carol', nowMs) ??
+      tx.sessions.live(project, ids, nowMs),
+  },
+}));
+
+const finishesAgain: Tamper = altered(['router'], (_, { disk }) => ({
+  attempts: {
+    unfinishedOf: (connectionId) =>
+      disk.all('SELECT * FROM attempt WHERE connection_id = ?', connectionId) as never,
+    finish: (attemptId, state, _, at) => {
+      disk.run('UPDATE attempt SET state = ?, finished_at = ? WHERE attempt_id = ?', state, at, attemptId);
+    },
+  },
+}));
+
+const slips: Tamper = altered(['command'], (tx, { dice }) => ({
+  messages: {
+    insert: (row) => {
+      if (dice.chance(0.1)) throw new TypeError('a slip');
+      tx.messages.insert(row);
+    },
+  },
+}));
+
+/** By the checker that must catch it. */
+export const canaries: Readonly<Record<string, Canary>> = {
+  'acknowledged is never lost': { hooks: { tamper: answersBeforeItCommits } },
+  'one answer to what waits': { hooks: { tamper: drops } },
+  'no receipt without its event': {
+    hooks: {
+      ring: ({ attempt, notification_id }) =>
+        attempt && { outcome: 'accepted', content: 'notice', receipt: { notification_id } },
+    },
+  },
+  'one reservation a session': { hooks: { tamper: forgetsReservations } },
+  'one hand-off a delivery and generation': {
+    start: (world) => {
+      world.onWrite = (text) => (text.includes('"type":"deliver"') ? [text, text] : [text]);
+    },
+  },
+  'generations only rise': { hooks: { tamper: countsDown } },
+  'no mail to another inbox': { hooks: { tamper: anySibling } },
+  'finished attempts never change': { hooks: { tamper: finishesAgain } },
+  'what waits is rung': {
+    hooks: {
+      ring: ({ attempt }) =>
+        attempt === undefined ? { outcome: 'accepted', content: 'notice', receipt: {} } : undefined,
+    },
+  },
+  'no defect is thrown': { hooks: { tamper: slips } },
+};
