@@ -3,7 +3,7 @@
 import { isRefusal } from '../../src/protocol/errors.ts';
 import { portsOf } from './ports.ts';
 import type { Process } from './process.ts';
-import { callsOf, commandDesk, isAnnounced, type SendRequest, storedBy } from './product.ts';
+import { callsOf, commandDesk, isAnnounced, type Scope, type SendRequest, storedBy } from './product.ts';
 import type { Town } from './town.ts';
 
 type Calls = ReturnType<typeof callsOf>;
@@ -98,11 +98,21 @@ export function sendCommand(town: Town): void {
 export function otherCommand(town: Town): void {
   const { dice } = town.world;
   const recent = town.known.slice(-40);
-  if (recent.length === 0) return;
-  const scope = dice.pick(recent);
-  const kind = dice.weighted({ fetch: 3, poll: 3, receipts: 2, intake: 1, ack: 2 });
+  const kind = dice.weighted({ fetch: 3, poll: 3, receipts: 2, intake: 9, ack: 2 });
+  const scope = kind === 'intake' ? longestWaiting(town) : recent[dice.below(Math.max(1, recent.length))];
+  if (scope === undefined) return;
   town.world.tally.count(`calls of ${kind}`);
   command(town, kind, (calls, process) => call(town, calls, process, kind, scope));
+}
+
+/** Mail that nobody may be left to take in: a person clears it away. */
+function longestWaiting({ projects, world }: Town): Scope | undefined {
+  const { dice, facts } = world;
+  const project = dice.pick(projects);
+  for (const delivery of facts.open.get(project)?.values() ?? [])
+    if (delivery.intended === undefined || dice.chance(0.2))
+      return { project, recipient: delivery.recipient, message_id: delivery.messageId };
+  return undefined;
 }
 
 async function call(
@@ -110,7 +120,7 @@ async function call(
   calls: Calls,
   process: Process,
   kind: 'fetch' | 'poll' | 'receipts' | 'intake' | 'ack',
-  scope: { project: string; recipient: string; message_id: string },
+  scope: Scope,
 ): Promise<void> {
   const { judges } = town.world;
   if (kind === 'fetch' || kind === 'receipts') {

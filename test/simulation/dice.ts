@@ -3,19 +3,25 @@
 import type { Random } from '../../src/ports/random.ts';
 
 export class Dice implements Random {
-  #state: number;
+  #a = 0x9e3779b9;
+  #b = 0x243f6a88;
+  #c = 0xb7e15162;
+  #count = 1;
 
   constructor(seed: number) {
-    this.#state = Math.imul(seed, 0x9e3779b1) >>> 0;
+    this.#a ^= seed;
+    this.#b ^= Math.floor(seed / 4_294_967_296);
+    for (let round = 0; round < 12; round += 1) this.next();
   }
 
-  /** Mulberry32: 32 random bits. */
+  /** Sfc32 (PractRand): 32 random bits of a state of 128, so that ids made of several draws do not collide. */
   next(): number {
-    this.#state = (this.#state + 0x6d2b79f5) >>> 0;
-    const state = this.#state;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return (mixed ^ (mixed >>> 14)) >>> 0;
+    const sum = (this.#a + this.#b + this.#count) | 0;
+    this.#count = (this.#count + 1) | 0;
+    this.#a = this.#b ^ (this.#b >>> 9);
+    this.#b = (this.#c + (this.#c << 3)) | 0;
+    this.#c = (((this.#c << 21) | (this.#c >>> 11)) + sum) | 0;
+    return sum >>> 0;
   }
 
   /** A whole number from 0 to `count` - 1. */

@@ -31,6 +31,8 @@ export class Host {
   /** Once nothing fails any more its agent only keeps a listener armed. */
   idle = false;
   readonly hasBell: boolean;
+  /** Nobody sits at it: its listener leaves with its server. */
+  readonly unattended: boolean;
   #busy = false;
   #wanted = false;
 
@@ -46,6 +48,7 @@ export class Host {
     this.declared = declared;
     this.sessionId = sessionId;
     this.hasBell = hasBell;
+    this.unattended = town.world.dice.chance(0.2);
     this.pid = { pid: town.newPid(), start_time: '0' };
     this.#hook('startup');
     this.startServer();
@@ -130,6 +133,19 @@ export class Host {
     });
   }
 
+  /** In order: the router is told. */
+  endServer(): void {
+    const { server, process } = this.server ?? {};
+    if (server === undefined || process === undefined || !process.alive) return;
+    this.#world.tally.count('server ended in order');
+    this.#world.later(process, 'ends', 0, () => {
+      server.close().then(
+        () => process.end(),
+        () => process.end(),
+      );
+    });
+  }
+
   /** A second process for the same session, as when a server hangs and the host starts another. */
   replaceServer(): void {
     const old = this.server;
@@ -154,7 +170,7 @@ export class Host {
         session,
         host,
         hostAlive,
-        unattended: false,
+        unattended: this.unattended,
         print: (text) => {
           if (!hostAlive()) throw new ReaderGone();
           this.#printed(text, session, process);

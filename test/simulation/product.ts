@@ -47,7 +47,7 @@ export async function runRouter(
   ports: Ports,
   process: Process,
   on: { fault(error: unknown): void; stop(): void },
-): Promise<void> {
+): Promise<{ close(): Promise<void> }> {
   const server = routerServer({
     ports: { ...ports, instance: process.name, hostOutcomeWaitMs },
     token,
@@ -70,6 +70,7 @@ export async function runRouter(
     look(() => ports.wake.touch());
   };
   tick();
+  return { close: () => server.close() };
 }
 
 export interface Ringer {

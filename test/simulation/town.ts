@@ -2,6 +2,7 @@
 
 import type { Host } from './host.ts';
 import { portsOf, type Tamper } from './ports.ts';
+import type { Process } from './process.ts';
 import { isAnnounced, type RingItem, type RingOutcome, runRouter, type SendRequest } from './product.ts';
 import type { World } from './world.ts';
 
@@ -21,6 +22,7 @@ export class Town {
   readonly tried = new Map<string, SendRequest>();
   /** Messages that a send was answered for. */
   readonly known: { project: string; recipient: string; message_id: string }[] = [];
+  #router: { process: Process; close(): Promise<void> } | undefined;
   #sessions = 0;
   #pids = 100;
   #keys = 0;
@@ -50,6 +52,20 @@ export class Town {
     return `key-${this.#keys}`;
   }
 
+  /** `router stop`: every registration is ended in order. */
+  stopRouter(): void {
+    const router = this.#router;
+    if (router === undefined || !router.process.alive) return;
+    const { process, close } = router;
+    this.world.tally.count('router stopped in order');
+    this.world.later(process, 'stops', 0, () => {
+      close().then(
+        () => process.end(),
+        () => process.end(),
+      );
+    });
+  }
+
   /** Starts the installed router where none runs. */
   startRouter(): void {
     const { world } = this;
@@ -60,10 +76,15 @@ export class Town {
       if (!isAnnounced(error)) world.defect(process, error);
     };
     world.later(process, 'router starts', world.delayMs() + 50, () => {
-      runRouter(ports, process, { fault, stop: () => process.end() }).catch((error: unknown) => {
-        fault(error);
-        process.end();
-      });
+      runRouter(ports, process, { fault, stop: () => {} }).then(
+        (router) => {
+          this.#router = { process, close: () => router.close() };
+        },
+        (error: unknown) => {
+          fault(error);
+          process.end();
+        },
+      );
     });
   }
 }

@@ -13,12 +13,13 @@ const hostsMax = 7;
 const weights = {
   send: 400,
   'send from a session': 120,
-  prompt: 120,
-  call: 90,
+  prompt: 200,
+  call: 160,
   clear: 12,
   'new host': 20,
   'host dies': 8,
   'server dies': 14,
+  'server ends': 8,
   'server is replaced': 8,
   'server starts': 40,
   'listener dies': 14,
@@ -89,9 +90,10 @@ export class Weather {
       'new host': () => this.#newHost(),
       'host dies': () => this.#hostDies(host),
       'server is replaced': () => host?.replaceServer(),
+      'server ends': () => host?.endServer(),
       'server starts': () => host?.startServer(),
       'listener starts': () => host?.startListener(),
-      'router stops': () => this.#someone('router')?.end(),
+      'router stops': () => town.stopRouter(),
       'router starts': () => town.startRouter(),
       stop: () => this.#stop(this.#someone()),
       'clock is set': () => this.#setClock(),
@@ -131,7 +133,7 @@ export class Weather {
   #lockStore(): void {
     const { world } = this.#town;
     world.tally.count('store locked');
-    const ms = world.dice.chance(0.4) ? world.dice.between(4_000, 9_000) : world.dice.between(5, 1_500);
+    const ms = world.dice.chance(0.2) ? world.dice.between(4_000, 9_000) : world.dice.between(5, 1_500);
     world.lockedUntilMs = world.timeline.elapsedMs + ms;
   }
 

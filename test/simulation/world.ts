@@ -15,7 +15,7 @@ import { type Event, Timeline } from './timeline.ts';
 import { Trace } from './trace.ts';
 
 /** Steps between two looks of the checkers that compare whole inboxes. */
-const lookSteps = 16;
+const lookSteps = 48;
 
 const startMs = Date.parse('2026-03-01T12:00:00.000Z');
 
@@ -251,7 +251,15 @@ export class World implements Network {
       }
       await drained();
       this.current = undefined;
-      if (this.steps % lookSteps === 0) await this.judges.look();
+      if (this.steps % lookSteps === 0) await this.#look();
+    }
+  }
+
+  async #look(): Promise<void> {
+    try {
+      await this.judges.look();
+    } catch (error) {
+      this.defect(undefined, error);
     }
   }
 
