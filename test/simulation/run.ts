@@ -127,7 +127,7 @@ function viewPorts({ world, hooks }: Town): ReturnType<typeof portsOf> {
   if (ports === undefined) {
     ports = {
       ...portsOf(world, new Process('command', 'view'), hooks.tamper, 'immortal'),
-      random: new Dice(2),
+      random: new Dice(-1),
     };
     views.set(world, ports);
   }
