@@ -53,7 +53,14 @@ const drops: Tamper = altered(everyKind, (tx) => ({
   waiting: { list: (inbox, count) => tx.waiting.list(inbox, count).slice(0, 2) },
 }));
 
-const forgetsReservations: Tamper = altered(['router'], () => ({ notices: { newest: () => undefined } }));
+const takesItForEnded: Tamper = altered(['router'], (tx) => ({
+  notices: {
+    newest: (root) => {
+      const newest = tx.notices.newest(root);
+      return newest && { ...newest, expires_at_ms: 0 };
+    },
+  },
+}));
 
 const countsDown: Tamper = altered(['router'], (tx) => ({
   sessions: { connect: (row) => tx.sessions.connect({ ...row, generation: 1_000 - row.generation }) },
@@ -87,6 +94,21 @@ const slips: Tamper = altered(['command'], (tx, { dice }) => ({
   },
 }));
 
+const leavesOpen: Tamper = altered(['router'], () => ({
+  sessions: { open: () => [], allLive: () => [] },
+}));
+
+const alwaysSoon: Tamper = altered(['server'], (tx) => ({
+  notices: { open: (row) => tx.notices.open({ ...row, step: 0, expires_at_ms: row.rung_at_ms + 30_000 }) },
+}));
+
+const passesAll: Tamper = altered(['listener'], (tx) => ({
+  listener: {
+    rows: (ids, position, count) =>
+      tx.listener.rows(ids, position, count).map((row) => ({ ...row, waiting: false })),
+  },
+}));
+
 /** By the checker that must catch it. */
 export const canaries: Readonly<Record<string, Canary>> = {
   'acknowledged is never lost': { hooks: { tamper: answersBeforeItCommits } },
@@ -97,13 +119,16 @@ export const canaries: Readonly<Record<string, Canary>> = {
         attempt && { outcome: 'accepted', content: 'notice', receipt: { notification_id } },
     },
   },
-  'one reservation a session': { hooks: { tamper: forgetsReservations } },
+  'one reservation a session': { hooks: { tamper: takesItForEnded } },
   'one hand-off a delivery and generation': {
     start: (world) => {
       world.onWrite = (text) => (text.includes('"type":"deliver"') ? [text, text] : [text]);
     },
   },
   'generations only rise': { hooks: { tamper: countsDown } },
+  'connections end, and what runs on them': { hooks: { tamper: leavesOpen } },
+  'reminders follow the schedule': { hooks: { tamper: alwaysSoon } },
+  'the cursor covers what was printed': { hooks: { tamper: passesAll } },
   'no mail to another inbox': { hooks: { tamper: anySibling } },
   'finished attempts never change': { hooks: { tamper: finishesAgain } },
   'what waits is rung': {

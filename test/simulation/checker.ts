@@ -29,6 +29,8 @@ export type Deed =
       session: SessionView;
     }
   | { kind: 'found'; messageId: string; found: boolean }
+  | { kind: 'polled'; project: string; recipient: string; deliveryIds: readonly string[]; since: number }
+  | { kind: 'listening'; router: string }
   | { kind: 'printed'; session: string; notice: string };
 
 /** Where a checker looks. */

@@ -115,6 +115,25 @@ function longestWaiting({ projects, world }: Town): Scope | undefined {
   return undefined;
 }
 
+/** Page by page, until nothing new comes. */
+async function pollAll(town: Town, calls: Calls, process: Process, scope: Scope): Promise<void> {
+  const { facts, judges } = town.world;
+  const { project, recipient } = scope;
+  const since = facts.deliveries.size;
+  const deliveryIds: string[] = [];
+  for (let cursor: string | undefined; ; ) {
+    const answer = await calls.poll(project, recipient, cursor);
+    if (isRefusal(answer)) return;
+    deliveryIds.push(...answer.events.map((event) => event.delivery_id));
+    if (answer.events.length === 0) break;
+    const next = answer.next_cursor ?? undefined;
+    // No new place could be named: the same page would come again.
+    if (next === cursor) return;
+    cursor = next;
+  }
+  judges.deed({ kind: 'polled', project, recipient, deliveryIds, since }, process);
+}
+
 async function call(
   town: Town,
   calls: Calls,
@@ -129,7 +148,7 @@ async function call(
       { kind: 'found', messageId: scope.message_id, found: !isRefusal(answer) || kind === 'fetch' },
       process,
     );
-  } else if (kind === 'poll') await calls.poll(scope.project, scope.recipient, undefined);
+  } else if (kind === 'poll') await pollAll(town, calls, process, scope);
   else {
     const messageIds = [scope.message_id];
     judges.deed({ kind: 'asked', call: 'consume', session: undefined, messageIds }, process);

@@ -25,6 +25,7 @@ export interface Reservation {
   id: string;
   seq: number;
   root: string;
+  step: number;
   rungAtMs: number;
   expiresAtMs: number;
   covers: Map<string, { rung: boolean; atStep: number }>;
@@ -121,6 +122,12 @@ export class Facts {
 
   coveredWaiting(reservation: Reservation): string[] {
     return [...reservation.covers.keys()].filter((id) => this.deliveries.get(id)?.open);
+  }
+
+  /** Whether something that the notice covers still waits. */
+  waitsFor(notice: string): boolean {
+    const reservation = this.reservations.get(notice);
+    return reservation !== undefined && this.coveredWaiting(reservation).length > 0;
   }
 
   #apply({ table, before, after }: Change, step: number): void {
@@ -254,6 +261,7 @@ export class Facts {
       id,
       seq: after.seq as number,
       root,
+      step: after.step as number,
       rungAtMs: after.rung_at_ms as number,
       expiresAtMs: after.expires_at_ms as number,
       covers: this.reservations.get(id)?.covers ?? new Map(),

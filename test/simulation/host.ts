@@ -256,6 +256,7 @@ export class Host {
       const view = { ...session, id: caller.session };
       world.judges.deed({ kind: 'received', caller: view, messageIds, limit, remaining }, process);
       const taken = messageIds.filter(() => world.dice.chance(0.85));
+      if (world.dice.chance(0.2)) taken.push(...this.town.someKnown(3));
       if (taken.length > 0)
         world.later(process, 'takes in', world.dice.below(800), () => this.#takeIn(process, server, taken));
     } catch (error) {

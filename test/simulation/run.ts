@@ -5,6 +5,8 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { openStore } from '../../src/store/open.ts';
 import { finishedAttemptsNeverChange } from './check/attempts.ts';
+import { connectionsEnd } from './check/connection.ts';
+import { theCursorCoversWhatWasPrinted } from './check/cursor.ts';
 import { generationsOnlyRise } from './check/generation.ts';
 import { oneHandOff } from './check/hand-off.ts';
 import { noMailToAnotherInbox } from './check/inbox.ts';
@@ -12,6 +14,7 @@ import { acknowledgedIsNeverLost } from './check/lost.ts';
 import { noReceiptWithoutItsEvent } from './check/receipts.ts';
 import { oneReservationASession } from './check/reservation.ts';
 import { whatWaitsIsRung } from './check/rung.ts';
+import { remindersFollowTheSchedule } from './check/schedule.ts';
 import { oneAnswerToWhatWaits } from './check/waiting.ts';
 import type { SessionView } from './checker.ts';
 import { Dice } from './dice.ts';
@@ -65,6 +68,9 @@ async function runIn(file: string, seed: number, steps: number, canary: Canary):
   const makers = [
     finishedAttemptsNeverChange,
     generationsOnlyRise,
+    connectionsEnd,
+    remindersFollowTheSchedule,
+    theCursorCoversWhatWasPrinted,
     oneReservationASession,
     acknowledgedIsNeverLost,
     noReceiptWithoutItsEvent,

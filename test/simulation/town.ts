@@ -52,6 +52,13 @@ export class Town {
     return `key-${this.#keys}`;
   }
 
+  /** Messages of anybody, as a confused agent may name them. */
+  someKnown(count: number): string[] {
+    const recent = this.known.slice(-40);
+    if (recent.length === 0) return [];
+    return Array.from({ length: count }, () => this.world.dice.pick(recent).message_id);
+  }
+
   /** `router stop`: every registration is ended in order. */
   stopRouter(): void {
     const router = this.#router;
@@ -79,6 +86,7 @@ export class Town {
       runRouter(ports, process, { fault, stop: () => {} }).then(
         (router) => {
           this.#router = { process, close: () => router.close() };
+          world.judges.deed({ kind: 'listening', router: process.name }, process);
         },
         (error: unknown) => {
           fault(error);

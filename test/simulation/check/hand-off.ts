@@ -1,4 +1,4 @@
-// No delivery is handed twice to one connection, but where its sender asked again.
+// No delivery is handed twice to one connection, but where its sender asked again; none that was taken in.
 
 import type { Checker, MakeChecker } from '../checker.ts';
 
@@ -10,9 +10,14 @@ export const oneHandOff: MakeChecker = ({ facts, broken }): Checker => {
   return {
     name: 'one hand-off a delivery and generation',
     beforeCommit: (changes) => {
-      for (const { table, after } of changes)
+      for (const { table, before, after } of changes) {
         if (table === 'idempotency' && after !== undefined)
           keyOf.set(after.message_id as string, after.idempotency_key as string);
+        if (table !== 'attempt' || before !== undefined || after === undefined) continue;
+        const delivery = facts.deliveries.get(after.delivery_id as string);
+        if (!delivery?.open || !delivery.worthy || delivery.accepted)
+          broken(`${after.attempt_id} is for ${after.delivery_id}, which needs no hand-off`);
+      }
     },
     onDeed: (deed) => {
       if (deed.kind === 'asked' && deed.call === 'send')

@@ -1,12 +1,17 @@
-// Nobody reads, is handed or is rung for mail that is another's.
+// Nobody reads, takes in, is handed or is rung for mail that is another's.
 
 import { type Checker, described, type MakeChecker } from '../checker.ts';
 
 export const noMailToAnotherInbox: MakeChecker = ({ facts, mayRead, sessionNamed, broken }): Checker => ({
   name: 'no mail to another inbox',
-  beforeCommit: () => {},
   afterCommit: (changes) => {
     for (const { table, before, after } of changes) {
+      if (table === 'receipt' && before === undefined && after !== undefined) {
+        const taker = sessionNamed((after.caller_session as string | null) ?? '');
+        const taken = facts.deliveries.get(after.delivery_id as string);
+        if (taker !== undefined && taken !== undefined && !mayRead(taker, taken))
+          broken(`${taker.id} records ${after.receipt_kind} of ${described(taken)}`);
+      }
       if (table !== 'reservation_cover' || before !== undefined || after === undefined) continue;
       const reservation = facts.reservations.get(after.notification_id as string);
       const delivery = facts.deliveries.get(after.delivery_id as string);

@@ -31,6 +31,12 @@ export const acknowledgedIsNeverLost: MakeChecker = ({ facts, broken }): Checker
         for (const id of deed.messageIds)
           if (!facts.deliveryOfMessage.get(id)?.intake)
             broken(`the intake of ${id} was answered and is not stored`);
+      if (deed.kind === 'polled') {
+        const seen = new Set(deed.deliveryIds);
+        for (const delivery of facts.deliveries.values())
+          if (delivery.project === deed.project && delivery.recipient === deed.recipient)
+            if (delivery.seq <= deed.since && !seen.has(delivery.id)) broken(`no poll shows ${delivery.id}`);
+      }
       if (deed.kind === 'found' && !deed.found)
         broken(`${deed.messageId} was answered, and its receipts are not found`);
     },

@@ -48,10 +48,7 @@ export const oneAnswerToWhatWaits =
         .flatMap((each) => facts.lines.get(each)?.filter((line) => line.seq > cursor) ?? [])
         .toSorted((a, b) => a.seq - b.seq)
         .slice(0, 64);
-      const prints = lines.some(({ notice }) => {
-        const reservation = facts.reservations.get(notice);
-        return reservation !== undefined && facts.coveredWaiting(reservation).length > 0;
-      });
+      const prints = lines.some(({ notice }) => facts.waitsFor(notice));
       const listener = views.listener();
       if ((listener === undefined) !== (lines.length === 0) || (listener?.prints ?? false) !== prints)
         broken(
