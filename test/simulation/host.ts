@@ -26,6 +26,8 @@ export class Host {
   pid: { pid: number; start_time: string };
   up = true;
   sessionId: string;
+  /** Every id that it has had in this process. */
+  readonly ids: string[];
   server: { process: Process; server: Server | undefined; session: SessionView; mood: Mood } | undefined;
   listener: Process | undefined;
   /** Once nothing fails any more its agent only keeps a listener armed. */
@@ -47,6 +49,7 @@ export class Host {
     this.project = project;
     this.declared = declared;
     this.sessionId = sessionId;
+    this.ids = [sessionId];
     this.hasBell = hasBell;
     this.unattended = town.world.dice.chance(0.2);
     this.pid = { pid: town.newPid(), start_time: '0' };
@@ -82,6 +85,7 @@ export class Host {
   clear(): void {
     const before = this.#world.lineage(this.sessionId);
     this.sessionId = this.town.newSession();
+    this.ids.push(this.sessionId);
     before.add(this.sessionId);
     this.#world.lineages.set(this.sessionId, before);
     this.#world.tally.count('cleared');
@@ -255,12 +259,26 @@ export class Host {
       const { remaining } = answer;
       const view = { ...session, id: caller.session };
       world.judges.deed({ kind: 'received', caller: view, messageIds, limit, remaining }, process);
+      if (world.dice.chance(0.1)) this.#takeInOfAnother(process, server);
       const taken = messageIds.filter(() => world.dice.chance(0.85));
-      if (world.dice.chance(0.2)) taken.push(...this.town.someKnown(3));
+      if (world.dice.chance(0.2)) taken.push(...this.town.someKnown(3).map((scope) => scope.message_id));
       if (taken.length > 0)
         world.later(process, 'takes in', world.dice.below(800), () => this.#takeIn(process, server, taken));
     } catch (error) {
       this.#faultOf(process)(error);
+    }
+  }
+
+  /** A confused agent records intake of mail that may be meant for another; the answer is the product's. */
+  #takeInOfAnother(process: Process, server: Server): void {
+    const caller = server.caller();
+    for (const scope of this.town.someKnown(2)) {
+      const messageIds = [scope.message_id];
+      this.#world.judges.deed(
+        { kind: 'asked', call: 'consume', session: caller.session, messageIds },
+        process,
+      );
+      callsOf(server.desk, caller).intake(scope, 'confused').catch(this.#faultOf(process));
     }
   }
 

@@ -140,11 +140,14 @@ function viewPorts({ world, hooks }: Town): ReturnType<typeof portsOf> {
   return ports;
 }
 
-/** Sessions that are up with a bell, and known to the store under the id that their host has now. */
+/**
+ * Sessions that are up with a bell. One whose host gave it a new id that was never linked is two sessions, of which one
+ * may stay silent.
+ */
 function reachable({ hosts, world }: Town): SessionView[] {
-  return hosts.flatMap(({ up, hasBell, server, sessionId }) =>
-    up && hasBell && server?.process.alive && world.facts.chain(sessionId).includes(server.session.id)
-      ? [server.session]
-      : [],
-  );
+  return hosts.flatMap(({ up, hasBell, server, ids, sessionId }) => {
+    if (!up || !hasBell || !server?.process.alive || server.process.paused) return [];
+    const linked = world.facts.chain(sessionId);
+    return [...ids, server.session.id].every((id) => linked.includes(id)) ? [server.session] : [];
+  });
 }

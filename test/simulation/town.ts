@@ -3,7 +3,14 @@
 import type { Host } from './host.ts';
 import { portsOf, type Tamper } from './ports.ts';
 import type { Process } from './process.ts';
-import { isAnnounced, type RingItem, type RingOutcome, runRouter, type SendRequest } from './product.ts';
+import {
+  isAnnounced,
+  type RingItem,
+  type RingOutcome,
+  runRouter,
+  type Scope,
+  type SendRequest,
+} from './product.ts';
 import type { World } from './world.ts';
 
 export interface Hooks {
@@ -21,7 +28,7 @@ export class Town {
   /** Sends that were tried, by their key; the newest last. */
   readonly tried = new Map<string, SendRequest>();
   /** Messages that a send was answered for. */
-  readonly known: { project: string; recipient: string; message_id: string }[] = [];
+  readonly known: Scope[] = [];
   #router: { process: Process; close(): Promise<void> } | undefined;
   #sessions = 0;
   #pids = 100;
@@ -53,10 +60,10 @@ export class Town {
   }
 
   /** Messages of anybody, as a confused agent may name them. */
-  someKnown(count: number): string[] {
+  someKnown(count: number): Scope[] {
     const recent = this.known.slice(-40);
     if (recent.length === 0) return [];
-    return Array.from({ length: count }, () => this.world.dice.pick(recent).message_id);
+    return Array.from({ length: count }, () => this.world.dice.pick(recent));
   }
 
   /** `router stop`: every registration is ended in order. */

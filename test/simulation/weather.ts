@@ -51,12 +51,16 @@ export class Weather {
   /** Nothing more befalls; what is down comes up again, and mail is left to wait. */
   end(): void {
     this.#over = true;
-    this.#town.world.calmDown();
-    for (const host of this.#town.hosts) {
+    const { world, hosts } = this.#town;
+    world.calmDown();
+    if (world.dice.chance(0.5)) this.#setClock();
+    const stopped = world.dice.chance(0.3) ? world.dice.pick(hosts) : undefined;
+    for (const host of hosts) {
       host.idle = true;
       if (!host.server?.process.alive) host.startServer();
       host.startListener();
     }
+    if (stopped?.server?.process.alive) world.pause(stopped.server.process);
   }
 
   #next(ms: number): void {

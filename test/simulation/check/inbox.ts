@@ -9,8 +9,11 @@ export const noMailToAnotherInbox: MakeChecker = ({ facts, mayRead, sessionNamed
       if (table === 'receipt' && before === undefined && after !== undefined) {
         const taker = sessionNamed((after.caller_session as string | null) ?? '');
         const taken = facts.deliveries.get(after.delivery_id as string);
-        if (taker !== undefined && taken !== undefined && !mayRead(taker, taken))
-          broken(`${taker.id} records ${after.receipt_kind} of ${described(taken)}`);
+        if (after.caller_session === null && after.receipt_kind === 'intake' && taken?.intended !== undefined)
+          broken(`somebody without a session records intake of ${described(taken)}`);
+        if (taker !== undefined && taken?.intended !== undefined)
+          if (!mayRead({ ...taker, principal: taken.recipient }, taken))
+            broken(`${taker.id} records ${after.receipt_kind} of ${described(taken)}`);
       }
       if (table !== 'reservation_cover' || before !== undefined || after === undefined) continue;
       const reservation = facts.reservations.get(after.notification_id as string);
