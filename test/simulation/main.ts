@@ -27,11 +27,14 @@ function report({ seed, steps, failure, trace }: Outcome, asked: number): void {
   process.exitCode = 1;
 }
 
-const rate = (steps: number, seconds: number): string => `${Math.round(steps / seconds)} steps/s`;
+const rate = (steps: number, seconds: number, cpuSeconds: number): string =>
+  `${Math.round(steps / seconds)} steps/s (${Math.round(steps / cpuSeconds)} a second of processor time)`;
 
 async function once(seed: number, steps: number): Promise<void> {
   const outcome = await simulate(seed, steps);
-  say(`seed ${seed}, ${outcome.steps} steps, ${rate(outcome.steps, outcome.seconds)}, trace ${outcome.hash}`);
+  say(
+    `seed ${seed}, ${outcome.steps} steps, ${rate(outcome.steps, outcome.seconds, outcome.cpuSeconds)}, trace ${outcome.hash}`,
+  );
   say(`${Math.round(outcome.simulatedMs / 1_000)} s simulated in ${outcome.seconds.toFixed(1)} s`);
   for (const line of outcome.tally.lines()) say(line);
   report(outcome, steps);
@@ -43,15 +46,17 @@ async function nightly(first: number, steps: number, minutes: number): Promise<v
   const tally = new Tally();
   let done = 0;
   let seconds = 0;
+  let cpuSeconds = 0;
   let seed = first;
   for (; performance.now() - beginMs < minutes * 60_000 && process.exitCode === undefined; seed += 1) {
     const outcome = await simulate(seed, steps);
     done += outcome.steps;
     seconds += outcome.seconds;
+    cpuSeconds += outcome.cpuSeconds;
     tally.add(outcome.tally);
     report(outcome, steps);
   }
-  say(`seeds ${first} to ${seed - 1}, ${done} steps, ${rate(done, seconds)}`);
+  say(`seeds ${first} to ${seed - 1}, ${done} steps, ${rate(done, seconds, cpuSeconds)}`);
   for (const line of tally.lines()) say(line);
 }
 

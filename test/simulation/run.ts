@@ -35,6 +35,8 @@ export interface Outcome {
   seed: number;
   steps: number;
   seconds: number;
+  /** Of this process; what others on the machine take does not count. */
+  cpuSeconds: number;
   hash: string;
   tally: Tally;
   simulatedMs: number;
@@ -65,6 +67,7 @@ async function runIn(file: string, seed: number, steps: number, canary: Canary):
   const disk = openDisk(file);
   let town: Town | undefined;
   const beginNs = process.hrtime.bigint();
+  const beginCpu = process.cpuUsage();
   const makers = [
     finishedAttemptsNeverChange,
     generationsOnlyRise,
@@ -90,9 +93,11 @@ async function runIn(file: string, seed: number, steps: number, canary: Canary):
   } finally {
     disk.close();
   }
+  const { user, system } = process.cpuUsage(beginCpu);
   return {
     seed,
     steps: world.steps,
+    cpuSeconds: (user + system) / 1e6,
     seconds: Number(process.hrtime.bigint() - beginNs) / 1e9,
     hash: world.trace.hash,
     tally: world.tally,
