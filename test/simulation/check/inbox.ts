@@ -12,7 +12,7 @@ export const noMailToAnotherInbox: MakeChecker = ({ facts, mayRead, sessionNamed
         if (after.caller_session === null && after.receipt_kind === 'intake' && taken?.intended !== undefined)
           broken(`somebody without a session records intake of ${described(taken)}`);
         if (taker !== undefined && taken?.intended !== undefined)
-          if (!mayRead({ ...taker, principal: taken.recipient }, taken))
+          if (!mayRead({ ...taker, principal: taken.recipient, project: taken.project }, taken))
             broken(`${taker.id} records ${after.receipt_kind} of ${described(taken)}`);
       }
       if (table !== 'reservation_cover' || before !== undefined || after === undefined) continue;
