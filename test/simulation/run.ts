@@ -151,8 +151,11 @@ function viewPorts({ world, hooks }: Town): ReturnType<typeof portsOf> {
  */
 function reachable({ hosts, world }: Town): SessionView[] {
   return hosts.flatMap(({ up, hasBell, server, ids, sessionId }) => {
-    if (!up || !hasBell || !server?.process.alive || server.process.paused) return [];
+    if (!up || !hasBell || !server?.process.alive) return [];
     const linked = world.facts.chain(sessionId);
+    // Whoever is stopped keeps the lock of its session.
+    if (hosts.some((host) => host.server?.process.paused && linked.includes(host.server.session.id)))
+      return [];
     return [...ids, server.session.id].every((id) => linked.includes(id)) ? [server.session] : [];
   });
 }
