@@ -8,7 +8,7 @@ vi.mock('node:net', () => import('./net.ts'));
 vi.mock('../../src/router/socket-owner.ts', () => import('./socket-owner.ts'));
 
 const seeds = [1, 2, 3];
-const steps = 6_000;
+const steps = 12_000;
 
 it.each(Object.entries(canaries))('%s', async (checker, canary) => {
   for (const seed of seeds) {

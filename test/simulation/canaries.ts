@@ -102,6 +102,22 @@ const alwaysSoon: Tamper = altered(['server'], (tx) => ({
   notices: { open: (row) => tx.notices.open({ ...row, step: 0, expires_at_ms: row.rung_at_ms + 30_000 }) },
 }));
 
+const ringsForWhatIsOver: Tamper = altered(['server'], (tx) => ({
+  attempts: {
+    byId: (id) => {
+      const attempt = tx.attempts.byId(id);
+      return attempt && { ...attempt, state: 'started' };
+    },
+  },
+  sessions: {
+    connection: (id) => {
+      const connection = tx.sessions.connection(id);
+      const lease_expires_at_ms = Number.POSITIVE_INFINITY;
+      return connection && { ...connection, disconnect_reason: null, lease_expires_at_ms };
+    },
+  },
+}));
+
 const passesAll: Tamper = altered(['listener'], (tx) => ({
   listener: {
     rows: (ids, position, count) =>
@@ -129,6 +145,12 @@ export const canaries: Readonly<Record<string, Canary>> = {
   'connections end, and what runs on them': { hooks: { tamper: leavesOpen } },
   'reminders follow the schedule': { hooks: { tamper: alwaysSoon } },
   'the cursor covers what was printed': { hooks: { tamper: passesAll } },
+  'no ring without its cause': {
+    hooks: { tamper: ringsForWhatIsOver },
+    start: (world) => {
+      world.faults = { ...world.faults, badRing: 0.6 };
+    },
+  },
   'no mail to another inbox': { hooks: { tamper: anySibling } },
   'finished attempts never change': { hooks: { tamper: finishesAgain } },
   'what waits is rung': {

@@ -25,6 +25,7 @@ export interface Reservation {
   id: string;
   seq: number;
   root: string;
+  state: string;
   step: number;
   rungAtMs: number;
   expiresAtMs: number;
@@ -261,6 +262,7 @@ export class Facts {
       id,
       seq: after.seq as number,
       root,
+      state: after.state as string,
       step: after.step as number,
       rungAtMs: after.rung_at_ms as number,
       expiresAtMs: after.expires_at_ms as number,

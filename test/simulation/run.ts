@@ -13,6 +13,7 @@ import { noMailToAnotherInbox } from './check/inbox.ts';
 import { acknowledgedIsNeverLost } from './check/lost.ts';
 import { noReceiptWithoutItsEvent } from './check/receipts.ts';
 import { oneReservationASession } from './check/reservation.ts';
+import { noRingWithoutItsCause } from './check/ring.ts';
 import { whatWaitsIsRung } from './check/rung.ts';
 import { remindersFollowTheSchedule } from './check/schedule.ts';
 import { oneAnswerToWhatWaits } from './check/waiting.ts';
@@ -77,6 +78,7 @@ async function runIn(file: string, seed: number, steps: number, canary: Canary):
     oneReservationASession,
     acknowledgedIsNeverLost,
     noReceiptWithoutItsEvent,
+    noRingWithoutItsCause,
     oneHandOff,
     noMailToAnotherInbox,
     oneAnswerToWhatWaits(() => town && someViews(town)),

@@ -43,7 +43,7 @@ export const rough: Faults = {
   killAfterWrite: 0.004,
   brokenWrite: 0.003,
   lostTouch: 0.02,
-  badRing: 0.08,
+  badRing: 0.15,
   lateWrite: 0.25,
 };
 

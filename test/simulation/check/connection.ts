@@ -11,6 +11,14 @@ export const connectionsEnd: MakeChecker = ({ facts, nowMs, broken }): Checker =
   const unfinished = new Map<string, Set<string>>();
   return {
     name: 'connections end, and what runs on them',
+    beforeCommit: (changes) => {
+      for (const { table, before, after } of changes) {
+        if (table !== 'connection' || before === undefined || after === undefined) continue;
+        const was = before.lease_expires_at_ms as number;
+        const over = before.disconnected_at !== null || was <= nowMs();
+        if (over && (after.lease_expires_at_ms as number) > was) broken(`${after.connection_id} lives again`);
+      }
+    },
     afterCommit: (changes) => {
       for (const { table, after } of changes) {
         if (after === undefined) continue;

@@ -3,7 +3,7 @@
 
 import type { Checker, MakeChecker } from '../checker.ts';
 
-export const noReceiptWithoutItsEvent: MakeChecker = ({ facts, broken }): Checker => {
+export const noReceiptWithoutItsEvent: MakeChecker = ({ facts, nowMs, broken }): Checker => {
   const asked = new Map<string, Set<string | undefined>>();
   return {
     name: 'no receipt without its event',
@@ -14,9 +14,12 @@ export const noReceiptWithoutItsEvent: MakeChecker = ({ facts, broken }): Checke
           const attempt = facts.attempts.get(after.attempt_id as string);
           if (attempt === undefined || attempt.state === 'started' || attempt.delivery !== after.delivery_id)
             broken(`${after.host_accept_id} has no finished attempt of its delivery`);
+          const connection = facts.connections.get(attempt?.connection ?? '');
+          if (connection === undefined || connection.ended || connection.leaseMs <= nowMs())
+            broken(`${after.host_accept_id} is of a connection that has ended`);
           if (after.adapter_kind === 'claude-listener') {
             const { notification_id } = JSON.parse(after.receipt as string) as { notification_id?: string };
-            const session = facts.connections.get(attempt?.connection ?? '')?.session ?? '';
+            const session = connection?.session ?? '';
             const cover = facts.reservations
               .get(notification_id ?? '')
               ?.covers.get(after.delivery_id as string);
