@@ -12,7 +12,7 @@ const steps = 12_000;
 
 it.each(Object.entries(canaries))('%s', async (checker, canary) => {
   for (const seed of seeds) {
-    const { failure } = await simulate(seed, steps, canary);
+    const { failure } = await simulate(seed, canary.steps ?? steps, canary);
     expect(failure?.checker, `seed ${seed}: ${failure?.text}`).toBe(checker);
   }
 });

@@ -118,6 +118,8 @@ const ringsForWhatIsOver: Tamper = altered(['server'], (tx) => ({
   },
 }));
 
+const saysAcknowledged: Tamper = altered(['command'], () => ({ receipts: { has: () => true } }));
+
 const passesAll: Tamper = altered(['listener'], (tx) => ({
   listener: {
     rows: (ids, position, count) =>
@@ -148,12 +150,14 @@ export const canaries: Readonly<Record<string, Canary>> = {
   'no ring without its cause': {
     hooks: { tamper: ringsForWhatIsOver },
     start: (world) => {
-      world.faults = { ...world.faults, badRing: 0.6 };
+      world.faults = { ...world.faults, badRing: 0.3 };
     },
   },
+  'the sender is told the truth': { hooks: { tamper: saysAcknowledged } },
   'no mail to another inbox': { hooks: { tamper: anySibling } },
   'finished attempts never change': { hooks: { tamper: finishesAgain } },
   'what waits is rung': {
+    steps: 2_000,
     hooks: {
       ring: ({ attempt }) =>
         attempt === undefined ? { outcome: 'accepted', content: 'notice', receipt: {} } : undefined,

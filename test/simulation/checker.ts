@@ -30,6 +30,7 @@ export type Deed =
     }
   | { kind: 'found'; messageId: string; found: boolean }
   | { kind: 'polled'; project: string; recipient: string; deliveryIds: readonly string[]; since: number }
+  | { kind: 'told'; messageId: string; native: boolean; quieted?: string; state?: string }
   | { kind: 'listening'; router: string }
   | { kind: 'printed'; session: string; notice: string };
 
@@ -37,7 +38,6 @@ export type Deed =
 export interface Sight {
   facts: Facts;
   nowMs(): number;
-  step(): number;
   /** Whether the delivery is this session’s by what really happened on the machine. */
   mayRead(session: SessionView, delivery: Delivery): boolean;
   /** The session of which `id` is one id, as the world knows it; undefined where its host has gone. */

@@ -3,7 +3,15 @@
 import { isRefusal } from '../../src/protocol/errors.ts';
 import { portsOf } from './ports.ts';
 import type { Process } from './process.ts';
-import { callsOf, commandDesk, isAnnounced, type Scope, type SendRequest, storedBy } from './product.ts';
+import {
+  callsOf,
+  commandDesk,
+  isAnnounced,
+  type Scope,
+  type SendRequest,
+  storedBy,
+  toldBy,
+} from './product.ts';
 import type { Town } from './town.ts';
 
 type Calls = ReturnType<typeof callsOf>;
@@ -85,6 +93,7 @@ export async function sendBy(town: Town, calls: Calls, process: Process, letter:
   const { project, recipient } = letter;
   town.known.push({ project, recipient, message_id: messageId });
   world.judges.deed({ kind: 'answered', call: 'send', key, messageId }, process);
+  world.judges.deed({ kind: 'told', messageId, ...toldBy(answer) }, process);
 }
 
 export function sendCommand(town: Town): void {
@@ -144,6 +153,7 @@ async function call(
   const { judges } = town.world;
   if (kind === 'fetch' || kind === 'receipts') {
     const answer = calls[kind](scope);
+    judges.deed({ kind: 'told', messageId: scope.message_id, ...toldBy(answer) }, process);
     judges.deed(
       { kind: 'found', messageId: scope.message_id, found: !isRefusal(answer) || kind === 'fetch' },
       process,

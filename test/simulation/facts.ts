@@ -29,7 +29,7 @@ export interface Reservation {
   step: number;
   rungAtMs: number;
   expiresAtMs: number;
-  covers: Map<string, { rung: boolean; atStep: number }>;
+  covers: Map<string, { rung: boolean }>;
 }
 
 export interface Connection {
@@ -72,11 +72,12 @@ export class Facts {
   readonly attempts = new Map<string, Attempt>();
   readonly lines = new Map<string, ListenerLine[]>();
   readonly cursors = new Map<string, number>();
+  readonly #coveredBy = new Map<string, Reservation[]>();
   readonly #links = new Map<string, string>();
   readonly #groups = new Map<string, string[]>();
 
-  apply(changes: readonly Change[], step: number): void {
-    for (const change of changes) this.#apply(change, step);
+  apply(changes: readonly Change[]): void {
+    for (const change of changes) this.#apply(change);
   }
 
   /** Every id of the session, the one without a link first. */
@@ -125,13 +126,18 @@ export class Facts {
     return [...reservation.covers.keys()].filter((id) => this.deliveries.get(id)?.open);
   }
 
+  /** Whether a notice that covers the delivery was rung for it. */
+  isRung(delivery: string): boolean {
+    return this.#coveredBy.get(delivery)?.some((one) => one.covers.get(delivery)?.rung) ?? false;
+  }
+
   /** Whether something that the notice covers still waits. */
   waitsFor(notice: string): boolean {
     const reservation = this.reservations.get(notice);
     return reservation !== undefined && this.coveredWaiting(reservation).length > 0;
   }
 
-  #apply({ table, before, after }: Change, step: number): void {
+  #apply({ table, before, after }: Change): void {
     switch (table) {
       case 'message':
         if (after !== undefined) this.messages.set(after.message_id as string, after);
@@ -165,20 +171,20 @@ export class Facts {
         break;
       }
       default:
-        this.#applyRinging(table, before, after, step);
+        this.#applyRinging(table, after);
     }
   }
 
-  #applyRinging(table: string, before: Row | undefined, after: Row | undefined, step: number): void {
+  #applyRinging(table: string, after: Row | undefined): void {
     if (after === undefined) return;
     switch (table) {
       case 'reservation':
         this.#reservation(after);
         break;
       case 'reservation_cover': {
-        const covers = this.reservations.get(after.notification_id as string)?.covers;
-        const id = after.delivery_id as string;
-        covers?.set(id, { rung: after.rung === 1, atStep: before ? (covers.get(id)?.atStep ?? step) : step });
+        const reservation = this.reservations.get(after.notification_id as string);
+        if (reservation !== undefined)
+          this.#cover(reservation, after.delivery_id as string, after.rung === 1);
         break;
       }
       case 'listener_row': {
@@ -195,6 +201,15 @@ export class Facts {
       case 'alias':
         this.#link(after.new_id as string, after.old_id as string);
     }
+  }
+
+  #cover(reservation: Reservation, delivery: string, rung: boolean): void {
+    if (!reservation.covers.has(delivery)) {
+      const others = this.#coveredBy.get(delivery);
+      if (others === undefined) this.#coveredBy.set(delivery, [reservation]);
+      else others.push(reservation);
+    }
+    reservation.covers.set(delivery, { rung });
   }
 
   #delivery(before: Row | undefined, after: Row | undefined): void {
@@ -258,7 +273,7 @@ export class Facts {
   #reservation(after: Row): void {
     const id = after.notification_id as string;
     const root = after.session_root as string;
-    const reservation: Reservation = {
+    const reservation: Reservation = Object.assign(this.reservations.get(id) ?? { covers: new Map() }, {
       id,
       seq: after.seq as number,
       root,
@@ -266,8 +281,7 @@ export class Facts {
       step: after.step as number,
       rungAtMs: after.rung_at_ms as number,
       expiresAtMs: after.expires_at_ms as number,
-      covers: this.reservations.get(id)?.covers ?? new Map(),
-    };
+    });
     this.reservations.set(id, reservation);
     const newest = this.newest.get(root);
     if (newest === undefined || reservation.seq >= newest.seq) this.newest.set(root, reservation);

@@ -22,7 +22,7 @@ export class Judges {
 
   commit(changes: readonly Change[], by: Process | undefined): void {
     for (const checker of this.#checkers) checker.beforeCommit?.(changes, by);
-    this.#sight.facts.apply(changes, this.#sight.step());
+    this.#sight.facts.apply(changes);
     for (const checker of this.#checkers) checker.afterCommit?.(changes, by);
   }
 

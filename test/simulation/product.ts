@@ -233,6 +233,17 @@ export function storedBy(answer: unknown): string | undefined {
   return answer.code === 'idempotency_conflict' || typeof kept !== 'string' ? undefined : kept;
 }
 
+/** What the answer of a send or of `receipts` says of a message. */
+export function toldBy(answer: unknown): { native: boolean; quieted?: string; state?: string } {
+  if (isRefusal(answer)) return { native: false };
+  const said = answer as { native_delivery?: unknown; quieted?: string; delivery_state?: string };
+  return {
+    native: said.native_delivery !== undefined,
+    ...(said.quieted !== undefined && { quieted: said.quieted }),
+    ...(said.delivery_state !== undefined && { state: said.delivery_state }),
+  };
+}
+
 const callerOf = (session: SessionView): Caller & { session: string } => ({
   transport: 'mcp',
   source_host: 'claude-code',

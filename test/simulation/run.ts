@@ -16,6 +16,7 @@ import { oneReservationASession } from './check/reservation.ts';
 import { noRingWithoutItsCause } from './check/ring.ts';
 import { whatWaitsIsRung } from './check/rung.ts';
 import { remindersFollowTheSchedule } from './check/schedule.ts';
+import { theSenderIsToldTheTruth } from './check/told.ts';
 import { oneAnswerToWhatWaits } from './check/waiting.ts';
 import type { SessionView } from './checker.ts';
 import { Dice } from './dice.ts';
@@ -47,6 +48,8 @@ export interface Outcome {
 
 /** Breaks something on purpose. */
 export interface Canary {
+  /** How many steps it takes at most until it is caught. */
+  steps?: number;
   hooks?: Hooks;
   start?(world: World, town: Town): void;
 }
@@ -79,6 +82,7 @@ async function runIn(file: string, seed: number, steps: number, canary: Canary):
     acknowledgedIsNeverLost,
     noReceiptWithoutItsEvent,
     noRingWithoutItsCause,
+    theSenderIsToldTheTruth,
     oneHandOff,
     noMailToAnotherInbox,
     oneAnswerToWhatWaits(() => town && someViews(town)),

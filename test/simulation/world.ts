@@ -90,7 +90,6 @@ export class World implements Network {
     const sight = {
       facts: this.facts,
       nowMs: () => this.nowMs(),
-      step: () => this.steps,
       sessionNamed: (id: string) => this.sessions.get(id),
       mayRead: (session: SessionView, delivery: Delivery) => this.#mayRead(session, delivery),
     };
