@@ -2,6 +2,7 @@
 
 import { writeSync } from 'node:fs';
 import { parseArgs } from 'node:util';
+import { systemClock } from '../platform/clock.ts';
 import { processEnvironment } from '../platform/environment.ts';
 import { Fault } from '../protocol/errors.ts';
 import { limits } from '../protocol/limits.ts';
@@ -26,7 +27,9 @@ async function run(words: readonly string[]): Promise<0 | 2> {
   const host = hostProcess(environment);
   if (payload.subagent || !listenerRuns(environment, host)) return 0;
   const ended = endedBySignal();
-  const ground = await whileBusy(ended, () => openGround({ lockWaitMs: limits.hookStoreWaitMs }));
+  const ground = await whileBusy({ clock: systemClock, ended }, () =>
+    openGround({ lockWaitMs: limits.hookStoreWaitMs }),
+  );
   if (ground === undefined) return 0;
   try {
     return await waitForMail({

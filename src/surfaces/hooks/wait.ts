@@ -34,14 +34,19 @@ const serverGoneMs = 1_000;
 /** @returns the exit status */
 export async function waitForMail(options: WaitOptions): Promise<0 | 2> {
   const { desk, locks } = options;
-  const root = desk.store.read((tx) => tx.identity.chain(options.session))[0] as string;
+  const patience = { clock: desk.clock, ended: options.ended };
+  const names = await whileBusy(patience, () => ({
+    root: desk.store.read((tx) => tx.identity.chain(options.session))[0] as string,
+    server: notifierLockName(desk, options.session),
+  }));
+  if (names === undefined) return 0;
   const hostLock = options.host === undefined ? undefined : locks.tryTake(`listener-host-${options.host}`);
   if (options.host !== undefined && hostLock === undefined) return 0;
   const events = eventsOf(options);
   let sessionLock: { release(): void } | undefined;
   try {
-    sessionLock = await takeSessionLock(options, `listener-${root}`, events);
-    return sessionLock === undefined ? 0 : await listen(options, events);
+    sessionLock = await takeSessionLock(options, `listener-${names.root}`, events);
+    return sessionLock === undefined ? 0 : await listen(options, events, names.server);
   } finally {
     events.close();
     sessionLock?.release();
@@ -61,12 +66,13 @@ async function takeSessionLock({ desk, locks, ended }: WaitOptions, name: string
   return undefined;
 }
 
-async function listen(options: WaitOptions, events: Events): Promise<0 | 2> {
+async function listen(options: WaitOptions, events: Events, serverLock: string): Promise<0 | 2> {
   const { desk } = options;
+  const patience = { clock: desk.clock, ended: options.ended };
   const renewAtMs = desk.clock.elapsedMs() + options.renewAfterMs;
-  const server = serverWatch(options);
+  const server = serverWatch(options, serverLock);
   while (!options.ended.aborted && options.hostAlive() && !server.gone()) {
-    const batch = await whileBusy(options.ended, async () => nextBatch(desk, options.session));
+    const batch = await whileBusy(patience, () => nextBatch(desk, options.session));
     if (batch === undefined) {
       const leftMs = renewAtMs - desk.clock.elapsedMs();
       if (leftMs <= 0) {
@@ -76,7 +82,7 @@ async function listen(options: WaitOptions, events: Events): Promise<0 | 2> {
       await events.next(Math.min(leftMs, server.lookAgainMs()));
     } else {
       if (batch.text !== undefined) options.print(`${batch.text}\n`);
-      const committed = await whileBusy(options.ended, () => commitBatch(desk, batch).then(() => true));
+      const committed = await whileBusy(patience, () => commitBatch(desk, batch).then(() => true));
       if (committed && batch.text !== undefined) return 2;
     }
   }
@@ -84,8 +90,7 @@ async function listen(options: WaitOptions, events: Events): Promise<0 | 2> {
 }
 
 /** Watches the session's MCP server by the notifier lock that it holds for life. */
-function serverWatch({ desk, locks, session, unattended }: WaitOptions) {
-  const name = notifierLockName(desk, session);
+function serverWatch({ desk, locks, unattended }: WaitOptions, name: string) {
   let seen = false;
   let freeSinceMs: number | undefined;
   const gone = (): boolean => {
