@@ -106,7 +106,7 @@ export class World implements Network {
       }
     };
     disk.locked = (verb) =>
-      this.lockedUntilMs > this.timeline.elapsedMs && (verb === 'writing' || this.dice.chance(0.02));
+      this.lockedUntilMs > this.timeline.elapsedMs && (verb === 'writing' || this.dice.chance(0.1));
   }
 
   nowMs(): number {
