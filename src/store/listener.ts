@@ -1,5 +1,5 @@
 import type { Listener, ListenerRow } from '../ports/store.ts';
-import type { Database } from './database.ts';
+import { type Database, literal } from './database.ts';
 
 export function listener(database: Database): Listener {
   return {
@@ -19,10 +19,9 @@ export function listener(database: Database): Listener {
              SELECT 1 FROM reservation_cover v JOIN delivery d ON d.delivery_id = v.delivery_id
              WHERE v.notification_id = l.notification_id AND d.open = 1) AS waiting
            FROM listener_row l WHERE l.session_id IN (SELECT value FROM json_each(?)) AND l.seq > ?
-           ORDER BY l.seq LIMIT ?`,
+           ORDER BY l.seq LIMIT ${literal(count)}`,
           JSON.stringify(ids),
           position,
-          count,
         )
         .map(({ waiting, ...row }) => ({ ...row, waiting: waiting === 1 }) as unknown as ListenerRow),
     cursor: (root) =>

@@ -3,7 +3,7 @@
 // error and never an empty inbox.
 
 import type { Inbox, Waiting } from '../ports/store.ts';
-import type { Database } from './database.ts';
+import { type Database, literal } from './database.ts';
 import { messageColumns, messageOf, messageTables } from './messages.ts';
 
 const mine = `(
@@ -30,8 +30,8 @@ export function waiting(database: Database): Waiting {
         .all(
           `SELECT ${messageColumns} FROM ${messageTables}
            WHERE d.project = :project AND ${mine} AND ${stillWaits}
-           ORDER BY ${needsNoTurn}, d.seq LIMIT :count`,
-          { ...parameters(inbox), count },
+           ORDER BY ${needsNoTurn}, d.seq LIMIT ${literal(count)}`,
+          parameters(inbox),
         )
         .map(messageOf),
     inboxes: (count) =>
