@@ -1,6 +1,7 @@
 // A checker knows one promise of the product and says when it is broken. It sees each commit before and after it is
 // taken into the facts, and what processes were seen to do.
 
+import type { Row } from '../../src/store/database.ts';
 import type { Change } from './disk.ts';
 import type { Delivery, Facts } from './facts.ts';
 import type { Process } from './process.ts';
@@ -37,6 +38,8 @@ export type Deed =
 /** Where a checker looks. */
 export interface Sight {
   facts: Facts;
+  /** The store itself, for what is compared once at the end. */
+  rows(sql: string): Row[];
   nowMs(): number;
   /** Whether the delivery is this session’s by what really happened on the machine. */
   mayRead(session: SessionView, delivery: Delivery): boolean;

@@ -1,2 +1,2 @@
-/** Seeds that failed once, with what was at fault; each is run again as a test. */
+/** Seeds that failed once by a fault of the product, with what it was; each is run again as a test. */
 export const failedOnce: readonly { seed: number; steps: number; why: string }[] = [];

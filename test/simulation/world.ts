@@ -89,6 +89,7 @@ export class World implements Network {
     this.disk = disk;
     const sight = {
       facts: this.facts,
+      rows: (sql: string) => disk.all(sql),
       nowMs: () => this.nowMs(),
       sessionNamed: (id: string) => this.sessions.get(id),
       mayRead: (session: SessionView, delivery: Delivery) => this.#mayRead(session, delivery),

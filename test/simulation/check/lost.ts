@@ -2,7 +2,7 @@
 
 import type { Checker, MakeChecker } from '../checker.ts';
 
-export const acknowledgedIsNeverLost: MakeChecker = ({ facts, broken }): Checker => {
+export const acknowledgedIsNeverLost: MakeChecker = ({ facts, rows, broken }): Checker => {
   const answered = new Set<string>();
   const kept = new Set(['message', 'delivery', 'event', 'idempotency', 'receipt', 'attempt', 'host_accept']);
   return {
@@ -41,6 +41,14 @@ export const acknowledgedIsNeverLost: MakeChecker = ({ facts, broken }): Checker
         broken(`${deed.messageId} was answered, and its receipts are not found`);
     },
     atEnd: () => {
+      const stored = new Map(
+        rows('SELECT message_id, open FROM delivery').map((row) => [row.message_id, row.open]),
+      );
+      for (const id of answered)
+        if (stored.get(id) !== (facts.deliveryOfMessage.get(id)?.open ? 1 : 0))
+          broken(`${id} is not in the store`);
+      for (const fault of [...rows('PRAGMA integrity_check'), ...rows('PRAGMA foreign_key_check')])
+        if (fault.integrity_check !== 'ok') broken(`the store is damaged: ${JSON.stringify(fault)}`);
       for (const id of answered) {
         const delivery = facts.deliveryOfMessage.get(id);
         if (delivery === undefined || delivery.open === delivery.intake)
