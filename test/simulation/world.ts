@@ -15,7 +15,7 @@ import { type Event, Timeline } from './timeline.ts';
 import { Trace } from './trace.ts';
 
 /** Steps between two looks of the checkers that compare whole inboxes. */
-const lookSteps = 48;
+const lookSteps = 64;
 
 const startMs = Date.parse('2026-03-01T12:00:00.000Z');
 
