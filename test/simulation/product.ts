@@ -236,11 +236,18 @@ export function storedBy(answer: unknown): string | undefined {
 /** What the answer of a send or of `receipts` says of a message. */
 export function toldBy(answer: unknown): { native: boolean; quieted?: string; state?: string } {
   if (isRefusal(answer)) return { native: false };
-  const said = answer as { native_delivery?: unknown; quieted?: string; delivery_state?: string };
+  const said = answer as {
+    native_delivery?: unknown;
+    quieted?: string;
+    delivery_state?: string;
+    recipient_presence?: string;
+  };
+  // Where nothing could be read after the commit, all that is said is that it is stored.
+  const unread = said.recipient_presence === 'not_checked' && said.delivery_state === 'receiver_stored';
   return {
     native: said.native_delivery !== undefined,
     ...(said.quieted !== undefined && { quieted: said.quieted }),
-    ...(said.delivery_state !== undefined && { state: said.delivery_state }),
+    ...(said.delivery_state !== undefined && !unread && { state: said.delivery_state }),
   };
 }
 
