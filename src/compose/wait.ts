@@ -4,6 +4,7 @@ import { writeSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { listenerBell } from '../hosts/claude-code/bell.ts';
 import type { Ringing } from '../mailbox/ring.ts';
+import { systemClock } from '../platform/clock.ts';
 import { type Environment, processEnvironment, setting } from '../platform/environment.ts';
 import { Fault } from '../protocol/errors.ts';
 import { limits } from '../protocol/limits.ts';
@@ -36,7 +37,9 @@ async function run(words: readonly string[]): Promise<0 | 2> {
   const host = hostProcess(environment);
   if (payload.subagent || !listenerRuns(environment, host)) return 0;
   const ended = endedBySignal();
-  const ground = await whileBusy(ended, () => openGround({ lockWaitMs: limits.hookStoreWaitMs }));
+  const ground = await whileBusy({ clock: systemClock, ended }, () =>
+    openGround({ lockWaitMs: limits.hookStoreWaitMs }),
+  );
   if (ground === undefined) return 0;
   const session = flags.session ?? pinnedSession(environment) ?? payload.session_id ?? 'main';
   try {

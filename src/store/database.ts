@@ -4,6 +4,7 @@
 import { accessSync, constants } from 'node:fs';
 import { dirname } from 'node:path';
 import type BetterSqlite3 from 'better-sqlite3';
+import { assert } from '../protocol/assert.ts';
 import { Fault } from '../protocol/errors.ts';
 
 export type Row = Record<string, string | number | null>;
@@ -55,6 +56,15 @@ export class Database {
     }
     return statement;
   }
+}
+
+/**
+ * A whole number as part of a statement. Beside an ORDER BY, a bound LIMIT makes SQLite sort in a temporary b-tree: 80 us
+ * for an inbox of three messages, where a written one takes 29.
+ */
+export function literal(count: number): string {
+  assert(Number.isSafeInteger(count) && count >= 0, 'a limit is a whole number');
+  return String(count);
 }
 
 /** Whether the driver says that another connection holds the lock. */

@@ -1,5 +1,5 @@
 import type { Listener, ListenerRow } from '../ports/store.ts';
-import type { Database } from './database.ts';
+import { type Database, literal } from './database.ts';
 import { isOpen } from './inbox.ts';
 
 /** @param now the moment, as stored times are written */
@@ -22,8 +22,8 @@ export function listener(database: Database, now: () => string): Listener {
              WHERE v.notification_id = l.notification_id AND ${isOpen}) AS waiting,
              NOT EXISTS (SELECT 1 FROM reservation n WHERE n.notification_id = l.notification_id) AS whole
            FROM listener_row l WHERE l.session_id IN (SELECT value FROM json_each(:ids)) AND l.seq > :position
-           ORDER BY l.seq LIMIT :count`,
-          { ids: JSON.stringify(ids), position, count, now: now() },
+           ORDER BY l.seq LIMIT ${literal(count)}`,
+          { ids: JSON.stringify(ids), position, now: now() },
         )
         .map(
           ({ waiting, whole, ...row }) =>

@@ -2,7 +2,7 @@
 // index; the intake facts are asked all the same, so that a damaged store is an error and never an empty inbox.
 
 import type { Waiting } from '../ports/store.ts';
-import type { Database } from './database.ts';
+import { type Database, literal } from './database.ts';
 import { isOpen, mine, needsNoTurn, parametersOf } from './inbox.ts';
 import { messageColumns, messageOf, messageTables, storedColumns, storedOf } from './messages.ts';
 
@@ -25,8 +25,8 @@ export function waiting(database: Database, now: () => string): Waiting {
         .all(
           `SELECT ${storedColumns} FROM ${messageTables}
            WHERE d.project = :project AND ${mine} AND ${stillWaits}
-           ORDER BY ${needsNoTurn}, d.seq LIMIT :count`,
-          { ...parametersOf(inbox), now: now(), count },
+           ORDER BY ${needsNoTurn}, d.seq LIMIT ${literal(count)}`,
+          { ...parametersOf(inbox), now: now() },
         )
         .map((row) => storedOf(row, now())),
     inboxes: (count) =>

@@ -6,6 +6,7 @@ import { acknowledge } from '../../src/mailbox/acknowledge.ts';
 import { type Batch, commitBatch, nextBatch } from '../../src/mailbox/listen.ts';
 import { receive } from '../../src/mailbox/receive.ts';
 import { openReservation } from '../../src/mailbox/reserve.ts';
+import { Fault } from '../../src/protocol/errors.ts';
 import { locksIn } from '../../src/store/lock.ts';
 import { waitForMail } from '../../src/surfaces/hooks/wait.ts';
 import { settle } from './clock.ts';
@@ -187,6 +188,37 @@ describe('the listener', () => {
     expect(cursor()).toEqual([1]);
     expect(await listen()).toBe(2);
     expect(printed).toEqual(['lost\n']);
+  });
+
+  it('waits while even reading the store must wait, wherever it stands, and can be ended meanwhile', async () => {
+    let isLocked = true;
+    const store: Scene['store'] = {
+      ...desk.store,
+      read: (work) => {
+        if (isLocked) throw new Fault('store_busy', 'locked');
+        return desk.store.read(work);
+      },
+    };
+    const end = new AbortController();
+    const [waiting, ended] = [
+      listen({ desk: { ...desk, store } }),
+      listen({ desk: { ...desk, store }, ended: end.signal }),
+    ];
+    await desk.clock.advance(5_000);
+    end.abort();
+    await desk.clock.advance(100);
+    expect(await ended).toBe(0);
+    isLocked = false;
+    await desk.clock.advance(100);
+    isLocked = true;
+    await notice('news');
+    desk.wake.touch();
+    await desk.clock.advance(5_000);
+    expect(printed).toEqual([]);
+    isLocked = false;
+    await desk.clock.advance(100);
+    expect(await waiting).toBe(2);
+    expect(printed).toEqual(['news\n']);
   });
 
   it('is one a session: another ends at once, in silence', async () => {

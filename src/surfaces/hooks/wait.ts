@@ -49,8 +49,10 @@ export async function waitForMail(options: WaitOptions): Promise<0 | 2> {
 
 /** The host's lock, then the session's. Undefined where another listener is there. */
 async function takeLocks(options: WaitOptions, events: Events): Promise<Lock[] | undefined> {
-  const { desk, locks, host, session } = options;
-  const root = desk.store.read((tx) => tx.identity.chain(session))[0] as string;
+  const { desk, locks, host, session, ended } = options;
+  const patience = { clock: desk.clock, ended };
+  const root = await whileBusy(patience, () => desk.store.read((tx) => tx.identity.chain(session))[0]);
+  if (root === undefined) return undefined;
   const hostLock = host === undefined ? undefined : locks.tryTake(`listener-host-${host}`);
   if (host !== undefined && hostLock === undefined) return undefined;
   const sessionLock = await takeSessionLock(options, `listener-${root}`, events);
@@ -81,10 +83,11 @@ interface Listening {
 /** @returns undefined where somebody removed the lock files: another listener may have come in meanwhile */
 async function listen(options: WaitOptions, on: Listening): Promise<0 | 2 | undefined> {
   const { desk, ended } = options;
+  const patience = { clock: desk.clock, ended };
   while (!ended.aborted && options.hostAlive()) {
     if (!on.locks.every((lock) => lock.held())) return undefined;
-    if (await on.server.look()) return 0;
-    const batch = await whileBusy(ended, async () => nextBatch(desk, options.session));
+    if (await whileBusy(patience, () => on.server.look())) return 0;
+    const batch = await whileBusy(patience, () => nextBatch(desk, options.session));
     if (batch === undefined) {
       const leftMs = on.renewAtMs - desk.clock.elapsedMs();
       if (leftMs <= 0) {
@@ -94,7 +97,7 @@ async function listen(options: WaitOptions, on: Listening): Promise<0 | 2 | unde
       await on.events.next(Math.min(leftMs, on.server.againMs()));
     } else {
       if (batch.text !== undefined) options.print(`${batch.text}\n`);
-      const committed = await whileBusy(ended, () => commitBatch(desk, batch).then(() => true));
+      const committed = await whileBusy(patience, () => commitBatch(desk, batch).then(() => true));
       if (committed && batch.text !== undefined) return 2;
     }
   }
