@@ -133,8 +133,8 @@ export const canaries: Readonly<Record<string, Canary>> = {
   'one answer to what waits': { hooks: { tamper: drops } },
   'no receipt without its event': {
     hooks: {
-      ring: ({ attempt, notification_id }) =>
-        attempt && { outcome: 'accepted', content: 'notice', receipt: { notification_id } },
+      ring: ({ attempt_id, notification_id }) =>
+        attempt_id === undefined ? undefined : { outcome: 'accepted', content: 'notice', receipt: { notification_id } },
     },
   },
   'one reservation a session': { hooks: { tamper: takesItForEnded } },
@@ -159,8 +159,8 @@ export const canaries: Readonly<Record<string, Canary>> = {
   'what waits is rung': {
     steps: 2_000,
     hooks: {
-      ring: ({ attempt }) =>
-        attempt === undefined ? { outcome: 'accepted', content: 'notice', receipt: {} } : undefined,
+      ring: ({ attempt_id }) =>
+        attempt_id === undefined ? { outcome: 'accepted', content: 'notice', receipt: {} } : undefined,
     },
   },
   'no defect is thrown': { hooks: { tamper: slips } },

@@ -1,6 +1,7 @@
 // A checker knows one promise of the product and says when it is broken. It sees each commit before and after it is
 // taken into the facts, and what processes were seen to do.
 
+import type { SendRequest } from '../../src/protocol/requests.ts';
 import type { Row } from '../../src/store/database.ts';
 import type { Change } from './disk.ts';
 import type { Delivery, Facts } from './facts.ts';
@@ -14,9 +15,20 @@ export interface SessionView {
   principal: string;
 }
 
+/** What an answer says of a message. */
+export interface Told {
+  native: boolean;
+  quieted?: string;
+  state?: string;
+  /** The delivery to the session that refused. */
+  fallbackOf?: string;
+  /** Of an answer that lists facts: whether it lists that its time has passed. */
+  expired?: boolean;
+}
+
 /** What a process was seen to do. */
 export type Deed =
-  | { kind: 'asked'; call: 'send'; key: string }
+  | { kind: 'asked'; call: 'send'; key: string; letter: SendRequest }
   | { kind: 'answered'; call: 'send'; key: string; messageId: string }
   | { kind: 'asked'; call: 'consume'; session: string | undefined; messageIds: readonly string[] }
   | { kind: 'answered'; call: 'consume'; messageIds: readonly string[] }
@@ -31,7 +43,7 @@ export type Deed =
     }
   | { kind: 'found'; messageId: string; found: boolean }
   | { kind: 'polled'; project: string; recipient: string; deliveryIds: readonly string[]; since: number }
-  | { kind: 'told'; messageId: string; native: boolean; quieted?: string; state?: string }
+  | ({ kind: 'told'; messageId: string } & Told)
   | { kind: 'listening'; router: string }
   | { kind: 'printed'; session: string; notice: string };
 

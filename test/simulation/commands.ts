@@ -54,16 +54,57 @@ export function newLetter(town: Town): SendRequest {
     letter.project = host.project;
     letter.recipient = host.session().principal;
   }
-  const kind = dice.weighted({ plain: 50, update: 10, quiet: 5, session: 22, intended: 13 });
+  const kind = dice.weighted({ plain: 40, update: 5, task: 18, quiet: 5, session: 20, intended: 12 });
+  if (kind === 'task') return ofTask(town, letter);
   if (kind === 'update') letter.status = 'update';
   if (kind === 'quiet') letter.quiet = true;
   if (kind === 'intended') letter.intended_session = host?.sessionId ?? town.someSession();
-  if (kind === 'session') {
-    letter.target_kind = 'session';
-    letter.recipient = dice.chance(0.8) ? (host?.sessionId ?? town.someSession()) : town.someSession();
-    if (dice.chance(0.1)) letter.status = 'update';
-  }
-  return letter;
+  if (kind === 'session') toSession(town, letter, host?.sessionId);
+  if (dice.chance(0.2)) answering(town, letter);
+  return expiring(town, letter);
+}
+
+function toSession(town: Town, letter: SendRequest, session: string | undefined): void {
+  const { dice, facts } = town.world;
+  letter.target_kind = 'session';
+  letter.recipient = dice.chance(0.8) ? (session ?? town.someSession()) : town.someSession();
+  if (dice.chance(0.1)) letter.status = 'update';
+  if (dice.chance(0.4)) letter.fallback_to_principal = true;
+  if (!dice.chance(0.2)) return;
+  const known = facts.connectionOf(letter.project, letter.recipient)?.generation ?? 1;
+  letter.expected_generation = dice.chance(0.7) ? known : known + 1;
+}
+
+/** Progress of a task, its end, or what comes after its end. */
+function ofTask(town: Town, letter: SendRequest): SendRequest {
+  const { dice } = town.world;
+  const { idempotency_key } = letter;
+  const task = town.someTask(() => {
+    const scope: Partial<SendRequest> = {};
+    if (dice.chance(0.3)) scope.intended_session = town.someSession();
+    else if (dice.chance(0.3)) Object.assign(scope, { target_kind: 'session', recipient: town.someSession() });
+    return { ...letter, ...scope, task_id: `task-${idempotency_key}` };
+  });
+  const status = dice.weighted({ update: 60, needs_input: 10, result: 8, failed: 3, canceled: 3, none: 8 });
+  const told: SendRequest = { ...task, idempotency_key, ...(status !== 'none' && { status }) };
+  if (told.target_kind === 'session' && dice.chance(0.4)) told.fallback_to_principal = true;
+  return expiring(town, told);
+}
+
+/** Some answers say nothing, and wake nobody. */
+function answering(town: Town, letter: SendRequest): void {
+  const { dice } = town.world;
+  const recent = town.known.slice(-20);
+  if (recent.length === 0) return;
+  letter.reply_to = dice.pick(recent).message_id;
+  if (dice.chance(0.3)) letter.payload = 'Thanks!';
+}
+
+function expiring({ world }: Town, letter: SendRequest): SendRequest {
+  const { dice } = world;
+  if (!dice.chance(0.12)) return letter;
+  const ms = dice.chance(0.5) ? dice.between(1, 5_000) : dice.between(5_000, 300_000);
+  return { ...letter, expires_at: new Date(world.nowMs() + ms).toISOString() };
 }
 
 /** A new letter, or one tried before, sent again under its key. */
@@ -85,14 +126,14 @@ export async function sendBy(town: Town, calls: Calls, process: Process, letter:
   const { world } = town;
   const key = letter.idempotency_key;
   world.tally.count('sends');
-  world.judges.deed({ kind: 'asked', call: 'send', key }, process);
+  world.judges.deed({ kind: 'asked', call: 'send', key, letter }, process);
   const answer = await calls.send(letter);
   const messageId = storedBy(answer);
   world.tally.count(isRefusal(answer) ? `refused ${answer.code}` : 'sends answered');
   if (messageId === undefined) return;
-  const { project, recipient } = letter;
-  town.known.push({ project, recipient, message_id: messageId });
   world.judges.deed({ kind: 'answered', call: 'send', key, messageId }, process);
+  const { project, recipient } = world.facts.deliveryOfMessage.get(messageId) ?? letter;
+  town.known.push({ project, recipient, message_id: messageId });
   world.judges.deed({ kind: 'told', messageId, ...toldBy(answer) }, process);
 }
 
@@ -133,7 +174,7 @@ async function pollAll(town: Town, calls: Calls, process: Process, scope: Scope)
   for (let cursor: string | undefined; ; ) {
     const answer = await calls.poll(project, recipient, cursor);
     if (isRefusal(answer)) return;
-    deliveryIds.push(...answer.events.map((event) => event.delivery_id));
+    for (const event of answer.events) if ('delivery_id' in event) deliveryIds.push(event.delivery_id);
     if (answer.events.length === 0) break;
     const next = answer.next_cursor ?? undefined;
     // No new place could be named: the same page would come again.

@@ -13,7 +13,7 @@ export interface Change {
   after: Row | undefined;
 }
 
-/** What befalls the next transaction. */
+/** What befalls a transaction. */
 export type Fate =
   | { kind: 'none' }
   | { kind: 'cut'; atStatement: number }
@@ -27,20 +27,20 @@ export class Disk extends Database {
   #changes: Change[] = [];
   #fate: Fate = none;
   #statementsLeft = 0;
+  /** The process was killed in it: nothing more of it happens, and nothing is kept. */
+  #isCut = false;
   #inTransaction = false;
+  /** How many changes there were at the savepoint of the work that runs. */
+  #savedAt = 0;
   /** Whether another program holds the lock. */
   locked: (verb: 'reading' | 'writing') => boolean = () => false;
+  /** Asked at the begin of each write transaction. */
+  fate: () => Fate = () => none;
   onCommit: (changes: readonly Change[]) => void = () => {};
 
   constructor(driver: BetterSqlite3.Database) {
     super(driver);
     this.#driver = driver;
-  }
-
-  /** Sets what happens to the next write transaction. */
-  doom(fate: Fate): void {
-    this.#fate = fate;
-    this.#statementsLeft = 'atStatement' in fate ? fate.atStatement : 0;
   }
 
   override run(...call: Parameters<Database['run']>): number {
@@ -49,7 +49,9 @@ export class Disk extends Database {
     else if (sql === 'BEGIN') this.#refuseIfLocked('reading');
     else if (sql === 'COMMIT') return this.#commit();
     else if (sql === 'ROLLBACK') this.#forget();
+    else if (sql.startsWith('ROLLBACK TO')) return this.#takeBack(...call);
     else this.#statement();
+    if (sql === 'SAVEPOINT work') this.#savedAt = this.#changes.length;
     return super.run(...call);
   }
 
@@ -113,6 +115,15 @@ export class Disk extends Database {
     this.#changes = [];
     this.#refuseIfLocked('writing');
     this.#inTransaction = true;
+    this.#fate = this.fate();
+    this.#statementsLeft = 'atStatement' in this.#fate ? this.#fate.atStatement : 0;
+  }
+
+  #takeBack(...call: Parameters<Database['run']>): number {
+    if (this.#isCut) throw new Killed();
+    const changes = super.run(...call);
+    this.#changes.length = this.#savedAt;
+    return changes;
   }
 
   #refuseIfLocked(verb: 'reading' | 'writing'): void {
@@ -122,15 +133,18 @@ export class Disk extends Database {
   }
 
   #statement(): void {
+    if (this.#isCut) throw new Killed();
     if (!this.#inTransaction || this.#statementsLeft === 0) return;
     this.#statementsLeft -= 1;
     if (this.#statementsLeft > 0) return;
-    throw this.#fate.kind === 'cut'
+    this.#isCut = this.#fate.kind === 'cut';
+    throw this.#isCut
       ? new Killed()
       : Object.assign(new Error('disk I/O error'), { code: 'SQLITE_IOERR_WRITE' });
   }
 
   #commit(): number {
+    if (this.#isCut) throw new Killed();
     const written = super.run('COMMIT');
     const changes = this.#changes;
     this.#forget();
@@ -142,6 +156,8 @@ export class Disk extends Database {
     this.#changes = [];
     this.#fate = none;
     this.#statementsLeft = 0;
+    this.#savedAt = 0;
+    this.#isCut = false;
     this.#inTransaction = false;
   }
 }

@@ -12,9 +12,17 @@ export interface Delivery {
   recipient: string;
   toSession: boolean;
   intended: string | undefined;
-  /** Neither progress nor quiet. */
+  /** Progress, or sent quiet. */
+  progress: boolean;
+  /** Found by the loop guard to need no turn. */
+  held: boolean;
+  /** None of both. */
   worthy: boolean;
+  expiresAtMs: number | undefined;
+  supersededBy: string | undefined;
   open: boolean;
+  /** When it was first taken in, by the wall clock. */
+  takenInAtMs: number | undefined;
   intake: boolean;
   acked: boolean;
   hasEvent: boolean;
@@ -50,6 +58,7 @@ export interface Attempt {
   delivery: string;
   connection: string;
   state: string;
+  failure: string | undefined;
 }
 
 export interface ListenerLine {
@@ -75,6 +84,12 @@ export class Facts {
   readonly #coveredBy = new Map<string, Reservation[]>();
   readonly #links = new Map<string, string>();
   readonly #groups = new Map<string, string[]>();
+
+  readonly #nowMs: () => number;
+
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs;
+  }
 
   apply(changes: readonly Change[]): void {
     for (const change of changes) this.#apply(change);
@@ -102,8 +117,8 @@ export class Facts {
   isFor(delivery: Delivery, session: string, principals: readonly string[]): boolean {
     const chain = this.chain(session);
     if (delivery.toSession) return chain.includes(delivery.recipient);
-    if (!principals.includes(delivery.recipient)) return false;
-    return delivery.intended === undefined || chain.includes(delivery.intended);
+    if (delivery.intended !== undefined) return chain.includes(delivery.intended);
+    return principals.includes(delivery.recipient);
   }
 
   /** The principal under each of its names: one that was made of an id has as many as the session has ids. */
@@ -114,16 +129,24 @@ export class Facts {
     return [principal, ...this.chain(id).map((other) => `${prefix}${other}`)];
   }
 
+  /** Whether it waits at this moment. */
+  waits({ open, expiresAtMs }: Delivery): boolean {
+    return open && (expiresAtMs === undefined || expiresAtMs > this.#nowMs());
+  }
+
   /** What waits for the session, in order of arrival. */
   waiting(project: string, session: string, principals: readonly string[]): Delivery[] {
     const found: Delivery[] = [];
     for (const delivery of this.open.get(project)?.values() ?? [])
-      if (this.isFor(delivery, session, principals)) found.push(delivery);
+      if (this.waits(delivery) && this.isFor(delivery, session, principals)) found.push(delivery);
     return found;
   }
 
   coveredWaiting(reservation: Reservation): string[] {
-    return [...reservation.covers.keys()].filter((id) => this.deliveries.get(id)?.open);
+    return [...reservation.covers.keys()].filter((id) => {
+      const delivery = this.deliveries.get(id);
+      return delivery !== undefined && this.waits(delivery);
+    });
   }
 
   /** Whether a notice that covers the delivery was rung for it. */
@@ -147,7 +170,7 @@ export class Facts {
         break;
       case 'event': {
         const delivery = this.deliveries.get(after?.delivery_id as string);
-        if (delivery !== undefined) delivery.hasEvent = true;
+        if (delivery !== undefined && after?.event_kind === 'message_available') delivery.hasEvent = true;
         break;
       }
       case 'receipt':
@@ -163,6 +186,7 @@ export class Facts {
             delivery: after.delivery_id as string,
             connection: after.connection_id as string,
             state: after.state as string,
+            failure: (after.failure_code as string | null) ?? undefined,
           });
         break;
       case 'host_accept': {
@@ -218,10 +242,13 @@ export class Facts {
     if (before !== undefined) {
       const delivery = this.deliveries.get(id) as Delivery;
       delivery.open = after.open === 1;
+      delivery.supersededBy = (after.superseded_by as string | null) ?? undefined;
       if (!delivery.open) this.open.get(delivery.project)?.delete(id);
       return;
     }
     const message = this.messages.get(after.message_id as string);
+    const progress = message?.status === 'update' || message?.quiet === 1;
+    const held = message?.held === 1;
     const delivery: Delivery = {
       id,
       seq: after.seq as number,
@@ -230,8 +257,13 @@ export class Facts {
       recipient: after.recipient as string,
       toSession: after.target_kind === 'session',
       intended: (after.intended_session as string | null) ?? undefined,
-      worthy: message?.status !== 'update' && message?.quiet !== 1,
+      progress,
+      held,
+      worthy: !progress && !held,
+      expiresAtMs: typeof after.expires_at === 'string' ? Date.parse(after.expires_at) : undefined,
+      supersededBy: undefined,
       open: true,
+      takenInAtMs: undefined,
       intake: false,
       acked: false,
       hasEvent: false,
@@ -247,7 +279,10 @@ export class Facts {
   #receipt(after: Row | undefined): void {
     const delivery = this.deliveries.get(after?.delivery_id as string);
     if (delivery === undefined) return;
-    if (after?.receipt_kind === 'intake') delivery.intake = true;
+    if (after?.receipt_kind === 'intake') {
+      delivery.intake = true;
+      delivery.takenInAtMs ??= Date.parse(after.recorded_at as string);
+    }
     if (after?.receipt_kind === 'ack') delivery.acked = true;
   }
 

@@ -36,6 +36,7 @@ export class Host {
   /** Nobody sits at it: its listener leaves with its server. */
   readonly unattended: boolean;
   #busy = false;
+  #turnAtMs = 0;
   #wanted = false;
 
   constructor(
@@ -110,8 +111,9 @@ export class Host {
           process,
           session,
           host: this.pid,
-          bell: this.hasBell ? 'listener' : 'none',
+          hasBell: this.hasBell,
           ringer: mood,
+          turnAtMs: () => this.#turnAtMs,
           startRouter: () => this.town.startRouter(),
           onHanded: (frame) => {
             world.tally.count('handed');
@@ -164,7 +166,7 @@ export class Host {
     if (!this.up || !this.hasBell) return;
     const process = world.spawn('listener');
     const ports = portsOf(world, process, this.town.hooks.tamper);
-    const session = this.sessionId;
+    const session = this.session();
     const host = this.pid;
     const hostAlive = (): boolean => this.up && this.pid === host;
     world.later(process, 'listener starts', world.delayMs(), () => {
@@ -173,11 +175,12 @@ export class Host {
         ports,
         session,
         host,
+        ringer: new Mood(world, process, this.town.hooks.ring),
         hostAlive,
         unattended: this.unattended,
         print: (text) => {
           if (!hostAlive()) throw new ReaderGone();
-          this.#printed(text, session, process);
+          this.#printed(text, session.id, process);
         },
       }).then(
         (status) => this.#listenerEnded(process, status),
@@ -234,6 +237,7 @@ export class Host {
       return;
     }
     this.#busy = true;
+    this.#turnAtMs = world.timeline.elapsedMs;
     const { server } = this;
     if (server?.server !== undefined)
       world.later(server.process, 'reads', world.dice.below(400), () => this.#read(server.process, server));

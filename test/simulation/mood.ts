@@ -42,9 +42,13 @@ export class Mood implements Ringer {
     const { dice } = this.#world;
     switch (mood) {
       case 'refuses':
-        return { outcome: 'rejected', code: dice.chance(0.5) ? 'adapter_rejected' : 'adapter_error' };
+        return {
+          outcome: 'rejected',
+          code: dice.chance(0.5) ? 'adapter_rejected' : 'adapter_error',
+          permanent: dice.chance(0.5),
+        };
       case 'silent':
-        return { outcome: 'unknown' };
+        return { outcome: 'unknown', code: 'host_outcome_timeout' };
       case 'hangs':
         await this.#waits(dice.between(60_000, 120_000));
         return bell(item);

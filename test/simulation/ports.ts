@@ -22,11 +22,13 @@ export interface Ports {
 /** Puts something between the use cases and the store: a canary's way in. */
 export type Tamper = (store: Store, process: Process, world: World) => Store;
 
+const aProcess = { life: 'mortal', groupCommits: false } as const;
+
 export function portsOf(
   world: World,
   process: Process,
   tamper?: Tamper,
-  life: 'mortal' | 'immortal' = 'mortal',
+  { life, groupCommits }: { life: 'mortal' | 'immortal'; groupCommits: boolean } = aProcess,
 ): Ports {
   const clock: Clock = {
     nowMs: () => world.nowMs(),
@@ -38,7 +40,7 @@ export function portsOf(
       };
     },
   };
-  const real = storeOver(world.disk, { path: 'simulated.db', clock, random: world.dice });
+  const real = storeOver(world.disk, { path: 'simulated.db', clock, random: world.dice, groupCommits });
   const store = tamper === undefined ? real : tamper(real, process, world);
   return {
     store: life === 'mortal' ? mortalStore(world, process, store) : store,
@@ -62,7 +64,6 @@ function mortalStore(world: World, process: Process, store: Store): Store {
       new Promise((resolve, reject) => {
         const begin = (): void => {
           if (!process.alive) return;
-          doom(world);
           store.write(work).then(
             (value) => afterCommit(world, process, () => resolve(value)),
             (error) => (error instanceof Killed ? world.kill(process) : reject(error)),
@@ -79,11 +80,6 @@ function mortalStore(world: World, process: Process, store: Store): Store {
     },
     close: () => {},
   };
-}
-
-function doom({ dice, faults, disk }: World): void {
-  if (dice.chance(faults.killInWrite)) disk.doom({ kind: 'cut', atStatement: dice.between(1, 12) });
-  else if (dice.chance(faults.brokenWrite)) disk.doom({ kind: 'broken', atStatement: dice.between(1, 12) });
 }
 
 /** The commit stands, whatever becomes of the process that made it. */

@@ -9,6 +9,7 @@ import { intake } from '../../src/mailbox/intake.ts';
 import { nextBatch } from '../../src/mailbox/listen.ts';
 import { runNotifier } from '../../src/mailbox/notifier.ts';
 import { poll } from '../../src/mailbox/poll.ts';
+import { watchReach } from '../../src/mailbox/reachable.ts';
 import { receipts } from '../../src/mailbox/receipts.ts';
 import { type ReceiveAnswer, receive } from '../../src/mailbox/receive.ts';
 import { type Ringing, reconcile, ringForHandOff } from '../../src/mailbox/ring.ts';
@@ -16,14 +17,18 @@ import { send } from '../../src/mailbox/send.ts';
 import type { Bell, RingItem, RingOutcome } from '../../src/ports/bell.ts';
 import type { Store } from '../../src/ports/store.ts';
 import { Fault, isRefusal, type Result } from '../../src/protocol/errors.ts';
+import { limits } from '../../src/protocol/limits.ts';
+import type { Registration } from '../../src/protocol/session.ts';
 import type { SendRequest } from '../../src/protocol/requests.ts';
-import type { Bell as BellName } from '../../src/protocol/session.ts';
+import { version } from '../../src/protocol/version.ts';
 import { Attachment } from '../../src/router/attachment.ts';
 import { routerCalls } from '../../src/router/calls.ts';
 import { routerServer } from '../../src/router/server.ts';
 import { type HostProcess, recordSessionStart, sessionOfHost } from '../../src/sessions/alias.ts';
+import { Leases } from '../../src/sessions/leases.ts';
+import { beginRun } from '../../src/sessions/router-run.ts';
 import { waitForMail } from '../../src/surfaces/hooks/wait.ts';
-import type { SessionView } from './checker.ts';
+import type { SessionView, Told } from './checker.ts';
 import { pathOf } from './net.ts';
 import type { Ports } from './ports.ts';
 import type { Process } from './process.ts';
@@ -31,8 +36,6 @@ import type { Process } from './process.ts';
 export type { RingItem, RingOutcome, SendRequest };
 
 const token = 'simulated';
-const hostOutcomeWaitMs = 10_000;
-const routerTickMs = 2_000;
 const sessionLeaseMs = 120_000;
 
 const addressFor = (process: Process) => ({ socketPath: pathOf(process), token: () => token });
@@ -42,16 +45,21 @@ export function isAnnounced(error: unknown): boolean {
   return error instanceof Fault && error.code !== 'internal_error';
 }
 
-/** `postbell router`: closes what was left open, listens, ticks. */
+/** `postbell router`: says that it runs, closes what was left open, listens, ticks. */
 export async function runRouter(
   ports: Ports,
   process: Process,
   on: { fault(error: unknown): void; stop(): void },
 ): Promise<{ close(): Promise<void> }> {
+  const instance = process.name;
+  await beginRun(ports, { instance, pid: 1, version, socket: pathOf(process) });
+  const { hostOutcomeWaitMs } = limits;
   const server = routerServer({
-    ports: { ...ports, instance: process.name, hostOutcomeWaitMs },
+    ports: { ...ports, leases: new Leases(), instance, hostOutcomeWaitMs },
     token,
-    log: { info: () => {}, warn: (_, fields) => fields?.code === 'internal_error' && on.fault(fields) },
+    version,
+    log: { info: () => {}, warn: (what, fields) =>
+        fields?.code === 'internal_error' && on.fault(new Error(`${what} ${JSON.stringify(fields)}`)) },
     pid: 1,
     stop: on.stop,
   });
@@ -65,7 +73,7 @@ export async function runRouter(
   };
   ports.wake.watch(() => look(() => {}));
   const tick = (): void => {
-    ports.clock.after(routerTickMs, tick);
+    ports.clock.after(limits.wakeTickMs, tick);
     server.expireLeases().catch(on.fault);
     look(() => ports.wake.touch());
   };
@@ -83,8 +91,10 @@ export interface ServerOptions {
   process: Process;
   session: SessionView;
   host: HostProcess;
-  bell: BellName;
+  hasBell: boolean;
   ringer: Ringer;
+  /** When its agent was last in a turn. */
+  turnAtMs(): number;
   startRouter(): void;
   onHanded(frame: {
     attempt_id: string;
@@ -112,52 +122,70 @@ export function runServer(options: ServerOptions): Server {
     principal: session.principal,
   });
   const ringing = (): Ringing => ({ caller: { ...caller(), session: session.id }, project: session.project });
-  const bell = options.bell === 'none' ? undefined : hostBell(options);
+  const bell = options.hasBell ? hostBell(ports, options.ringer, () => isArmed(ports, session.id)) : undefined;
   const notifier = bell && runNotifier(desk, ports.locks, ringing(), bell, onFault);
+  const without = { adapter_kind: 'poll', bell: 'none' } as const;
+  const own = bell && { adapter_kind: bell.describe().adapterKind, bell: bell.describe().bell };
+  const registration: Registration = {
+    project: session.project,
+    principal_id: session.principal,
+    session_id: session.id,
+    ...(own ?? without),
+    host_kind: 'claude',
+    lease_ms: sessionLeaseMs,
+  };
   const attachment = new Attachment({
     address: addressFor(process),
     clock: ports.clock,
     random: ports.random,
-    registration: {
-      project: session.project,
-      principal_id: session.principal,
-      session_id: session.id,
-      adapter_kind: bell === undefined ? 'poll' : bell.describe().adapterKind,
-      bell: options.bell,
-      host_kind: 'claude',
-      lease_ms: sessionLeaseMs,
-    },
+    registration,
     startRouter: options.startRouter,
+    endRouter: () => '',
     take: async (frame) => {
       options.onHanded(frame);
       if (bell === undefined) return { failure_code: 'adapter_rejected' };
-      const outcome = await ringForHandOff(desk, ringing(), bell, frame);
+      const outcome = await ringForHandOff(desk, ringing(), bell, frame, onFault);
       if (outcome.outcome === 'unknown') return undefined;
       if (outcome.outcome === 'rejected') return { failure_code: outcome.code };
       return { content: outcome.content, receipt: outcome.receipt };
     },
     onFault,
   });
+  const onChange = (deaf: boolean): void => void attachment.change(deaf ? without : (own ?? without));
+  const unwatch = bell && watchReach({ ...ports, bell, turnAtMs: options.turnAtMs, onChange, onFault });
   return {
     desk,
     caller,
     close: async () => {
+      unwatch?.();
       notifier?.stop();
+      bell?.close('the session\u2019s process ends');
       ports.wake.touch();
       await attachment.close();
     },
   };
 }
 
-function hostBell({ ports, ringer }: ServerOptions): Bell {
-  const bell = listenerBell(ports);
-  return { describe: () => bell.describe(), ring: (item) => ringer.ring(item, (asked) => bell.ring(asked)) };
+function hostBell(ports: Ports, ringer: Ringer, armed?: () => boolean): Bell {
+  const bell = listenerBell(ports, armed);
+  return { ...bell, ring: (item, abort) => ringer.ring(item, (asked) => bell.ring(asked, abort)) };
+}
+
+/** Whether a listener of the session waits now. */
+function isArmed({ store, locks }: Ports, sessionId: string): boolean {
+  const ids = store.read((tx) => tx.identity.chain(sessionId));
+  return ids.some((id) => {
+    const lock = locks.tryTake(`listener-${id}`);
+    lock?.release();
+    return lock === undefined;
+  });
 }
 
 export interface ListenerOptions {
   ports: Ports;
-  session: string;
+  session: SessionView;
   host: HostProcess;
+  ringer: Ringer;
   unattended: boolean;
   hostAlive(): boolean;
   print(text: string): void;
@@ -165,11 +193,15 @@ export interface ListenerOptions {
 
 /** `postbell wait`. */
 export function runListener(options: ListenerOptions): Promise<0 | 2> {
-  const { ports, host, session, hostAlive, unattended, print } = options;
+  const { ports, host, session, ringer, hostAlive, unattended, print } = options;
+  const { id, principal, project } = session;
+  const caller = { transport: 'cli', source_host: 'claude-code', session: id, principal } as const;
   return waitForMail({
     desk: ports,
     locks: ports.locks,
-    session,
+    session: id,
+    bell: hostBell(ports, ringer),
+    ringing: () => Promise.resolve({ caller, project }),
     host: `${host.pid}-${host.start_time}`,
     hostAlive,
     unattended,
@@ -234,19 +266,25 @@ export function storedBy(answer: unknown): string | undefined {
 }
 
 /** What the answer of a send or of `receipts` says of a message. */
-export function toldBy(answer: unknown): { native: boolean; quieted?: string; state?: string } {
+export function toldBy(answer: unknown): Told {
   if (isRefusal(answer)) return { native: false };
   const said = answer as {
     native_delivery?: unknown;
     quieted?: string;
     delivery_state?: string;
     recipient_presence?: string;
+    fallback?: { delivery_id: string };
+    receipts?: { receipt_kind: string }[];
   };
   // Where nothing could be read after the commit, all that is said is that it is stored.
   const unread = said.recipient_presence === 'not_checked' && said.delivery_state === 'receiver_stored';
   return {
     native: said.native_delivery !== undefined,
     ...(said.quieted !== undefined && { quieted: said.quieted }),
+    ...(said.fallback !== undefined && { fallbackOf: said.fallback.delivery_id }),
+    ...(said.receipts !== undefined && {
+      expired: said.receipts.some((fact) => fact.receipt_kind === 'expired'),
+    }),
     ...(said.delivery_state !== undefined && !unread && { state: said.delivery_state }),
   };
 }
@@ -287,7 +325,7 @@ export async function viewOfNotifier(ports: Ports, session: SessionView): Promis
   };
   const caller = callerOf(session);
   const never: Bell = {
-    describe: () => ({ bell: 'listener', adapterKind: 'claude-listener', hostKind: 'claude' }),
+    ...listenerBell(ports),
     ring: () => Promise.reject(new Error('a view rings nothing')),
   };
   const desk: Desk = {
@@ -296,7 +334,7 @@ export async function viewOfNotifier(ports: Ports, session: SessionView): Promis
     router: { notify: () => Promise.reject(new Undone()), discover: () => Promise.reject(new Undone()) },
   };
   try {
-    const untilMs = await reconcile(desk, { caller, project: session.project }, never);
+    const untilMs = await reconcile(desk, { caller, project: session.project }, never, () => {});
     return { act: untilMs === undefined ? 'idle' : 'wait', covers };
   } catch (error) {
     if (error instanceof Undone) return { act: 'ring', covers };

@@ -143,7 +143,10 @@ function viewPorts({ world, hooks }: Town): ReturnType<typeof portsOf> {
   let ports = views.get(world);
   if (ports === undefined) {
     ports = {
-      ...portsOf(world, new Process('command', 'view'), hooks.tamper, 'immortal'),
+      ...portsOf(world, new Process('command', 'view'), hooks.tamper, {
+        life: 'immortal',
+        groupCommits: false,
+      }),
       random: new Dice(-1),
     };
     views.set(world, ports);

@@ -29,6 +29,8 @@ export class Town {
   readonly tried = new Map<string, SendRequest>();
   /** Messages that a send was answered for. */
   readonly known: Scope[] = [];
+  /** Tasks that are told of, as the letters that began them. */
+  readonly #tasks: SendRequest[] = [];
   #router: { process: Process; close(): Promise<void> } | undefined;
   #sessions = 0;
   #pids = 100;
@@ -47,6 +49,16 @@ export class Town {
   /** Some session that was ever there. */
   someSession(): string {
     return `s${this.world.dice.between(Math.max(1, this.#sessions - 12), Math.max(1, this.#sessions))}`;
+  }
+
+  /** One of the last tasks, or a new one. */
+  someTask(begin: () => SendRequest): SendRequest {
+    const { dice } = this.world;
+    if (this.#tasks.length > 0 && dice.chance(0.85)) return dice.pick(this.#tasks);
+    const task = begin();
+    this.#tasks.push(task);
+    if (this.#tasks.length > 6) this.#tasks.shift();
+    return task;
   }
 
   newPid(): number {
@@ -85,7 +97,7 @@ export class Town {
     const { world } = this;
     if (world.running('router').length > 0) return;
     const process = world.spawn('router');
-    const ports = portsOf(world, process, this.hooks.tamper);
+    const ports = portsOf(world, process, this.hooks.tamper, { life: 'mortal', groupCommits: true });
     const fault = (error: unknown): void => {
       if (!isAnnounced(error)) world.defect(process, error);
     };

@@ -1,10 +1,11 @@
 // One simulated machine: its time, its processes, its disk. Nothing happens here but by events of the timeline, and
 // every choice is drawn from the dice: the same seed gives the same history.
 
+import type { Lock } from '../../src/ports/lock.ts';
 import type { MakeChecker, SessionView } from './checker.ts';
 import { count } from './counted.ts';
 import { Dice } from './dice.ts';
-import type { Disk } from './disk.ts';
+import type { Disk, Fate } from './disk.ts';
 import { type Delivery, Facts } from './facts.ts';
 import { Judges } from './judges.ts';
 import type { SimulatedSocket } from './net.ts';
@@ -56,7 +57,7 @@ export interface Failure {
 export class World implements Network {
   readonly dice: Dice;
   readonly disk: Disk;
-  readonly facts = new Facts();
+  readonly facts = new Facts(() => this.nowMs());
   readonly trace = new Trace();
   readonly tally = new Tally();
   readonly judges: Judges;
@@ -106,6 +107,7 @@ export class World implements Network {
         this.defect(undefined, error);
       }
     };
+    disk.fate = () => this.#fate();
     disk.locked = (verb) =>
       this.lockedUntilMs > this.timeline.elapsedMs && (verb === 'writing' || this.dice.chance(0.1));
   }
@@ -210,7 +212,7 @@ export class World implements Network {
     return unwatch;
   }
 
-  tryTake(owner: Process, name: string): { release(): void } | undefined {
+  tryTake(owner: Process, name: string): Lock | undefined {
     if (this.#locks.has(name)) return undefined;
     this.#locks.set(name, owner);
     const free = (): void => {
@@ -218,6 +220,7 @@ export class World implements Network {
     };
     const stays = owner.atDeath(free);
     return {
+      held: () => this.#locks.get(name) === owner,
       release: () => {
         stays();
         free();
@@ -280,13 +283,22 @@ export class World implements Network {
     return ids;
   }
 
+  /** Of the transaction that begins now; those of nobody are the simulation's own. */
+  #fate(): Fate {
+    const { dice, faults, current } = this;
+    if (current === undefined) return { kind: 'none' };
+    if (dice.chance(faults.killInWrite)) return { kind: 'cut', atStatement: dice.between(1, 12) };
+    if (dice.chance(faults.brokenWrite)) return { kind: 'broken', atStatement: dice.between(1, 12) };
+    return { kind: 'none' };
+  }
+
   #mayRead({ id, principal, project }: SessionView, delivery: Delivery): boolean {
     const ids = this.lineage(id);
     if (delivery.project !== project) return false;
     if (delivery.toSession) return ids.has(delivery.recipient);
+    if (delivery.intended !== undefined) return ids.has(delivery.intended);
     const scoped = /^claude-session-(.+)$/.exec(delivery.recipient)?.[1];
-    const mine = delivery.recipient === principal || (scoped !== undefined && ids.has(scoped));
-    return mine && (delivery.intended === undefined || ids.has(delivery.intended));
+    return delivery.recipient === principal || (scoped !== undefined && ids.has(scoped));
   }
 }
 

@@ -5,6 +5,12 @@ import type { Process } from '../process.ts';
 
 export const theCursorCoversWhatWasPrinted: MakeChecker = ({ facts, broken }): Checker => {
   const printed = new WeakMap<Process, Set<string>>();
+  /** What expires may have been over when it was passed, and waits again once the clock is set back. */
+  const waitsForGood = (notice: string): boolean =>
+    [...(facts.reservations.get(notice)?.covers.keys() ?? [])].some((id) => {
+      const delivery = facts.deliveries.get(id);
+      return delivery?.open === true && delivery.expiresAtMs === undefined;
+    });
   return {
     name: 'the cursor covers what was printed',
     beforeCommit: (changes, by) => {
@@ -15,10 +21,12 @@ export const theCursorCoversWhatWasPrinted: MakeChecker = ({ facts, broken }): C
         const to = after.position as number;
         const lines = facts.chain(root).flatMap((id) => facts.lines.get(id) ?? []);
         const newest = lines
-          .filter(({ seq, notice }) => seq > from && seq <= to && facts.waitsFor(notice))
+          .filter(({ seq, notice }) => seq > from && seq <= to && waitsForGood(notice))
           .toSorted((a, b) => a.seq - b.seq)
           .at(-1);
-        if (newest === undefined || (by !== undefined && printed.get(by)?.has(newest.notice))) continue;
+        if (newest === undefined) continue;
+        const own = by && printed.get(by);
+        if (lines.some(({ seq, notice }) => seq >= newest.seq && seq <= to && own?.has(notice))) continue;
         const comesAgain = lines.some(({ seq, notice }) => seq > to && notice === newest.notice);
         if (!comesAgain)
           broken(`the cursor of ${root} passes ${newest.notice} at ${newest.seq}, which nobody printed`);

@@ -1,4 +1,5 @@
-// Each acceptance has its finished attempt and, for a listener, its committed row; each receipt was asked for; each
+// Each acceptance has its finished attempt, which returned it or timed out before it came, and, for a listener, its
+// committed row; each receipt was asked for; each
 // delivery comes with its message and event.
 
 import type { Checker, MakeChecker } from '../checker.ts';
@@ -14,6 +15,9 @@ export const noReceiptWithoutItsEvent: MakeChecker = ({ facts, nowMs, broken }):
           const attempt = facts.attempts.get(after.attempt_id as string);
           if (attempt === undefined || attempt.state === 'started' || attempt.delivery !== after.delivery_id)
             broken(`${after.host_accept_id} has no finished attempt of its delivery`);
+          const late = attempt?.state === 'adapter_failed' && attempt.failure === 'host_outcome_timeout';
+          if (attempt?.state !== 'adapter_returned' && !late)
+            broken(`${after.host_accept_id} is of an attempt that is ${attempt?.state} (${attempt?.failure})`);
           const connection = facts.connections.get(attempt?.connection ?? '');
           if (connection === undefined || connection.ended || connection.leaseMs <= nowMs())
             broken(`${after.host_accept_id} is of a connection that has ended`);
