@@ -82,7 +82,8 @@ function ofTask(town: Town, letter: SendRequest): SendRequest {
   const task = town.someTask(() => {
     const scope: Partial<SendRequest> = {};
     if (dice.chance(0.3)) scope.intended_session = town.someSession();
-    else if (dice.chance(0.3)) Object.assign(scope, { target_kind: 'session', recipient: town.someSession() });
+    else if (dice.chance(0.3))
+      Object.assign(scope, { target_kind: 'session', recipient: town.someSession() });
     return { ...letter, ...scope, task_id: `task-${idempotency_key}` };
   });
   const status = dice.weighted({ update: 60, needs_input: 10, result: 8, failed: 3, canceled: 3, none: 8 });

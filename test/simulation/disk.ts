@@ -23,19 +23,20 @@ const none: Fate = { kind: 'none' };
 
 export class Disk extends Database {
   readonly #driver: BetterSqlite3.Database;
-  /** Of the running transaction. */
+  /** Of the work that runs. */
   #changes: Change[] = [];
+  /** Of those that share its transaction and are done. */
+  #done: Change[][] = [];
   #fate: Fate = none;
   #statementsLeft = 0;
   /** The process was killed in it: nothing more of it happens, and nothing is kept. */
   #isCut = false;
   #inTransaction = false;
-  /** How many changes there were at the savepoint of the work that runs. */
-  #savedAt = 0;
   /** Whether another program holds the lock. */
   locked: (verb: 'reading' | 'writing') => boolean = () => false;
   /** Asked at the begin of each write transaction. */
   fate: () => Fate = () => none;
+  /** Called for each piece of work that a commit keeps, in order. */
   onCommit: (changes: readonly Change[]) => void = () => {};
 
   constructor(driver: BetterSqlite3.Database) {
@@ -51,7 +52,7 @@ export class Disk extends Database {
     else if (sql === 'ROLLBACK') this.#forget();
     else if (sql.startsWith('ROLLBACK TO')) return this.#takeBack(...call);
     else this.#statement();
-    if (sql === 'SAVEPOINT work') this.#savedAt = this.#changes.length;
+    if (sql === 'RELEASE work') this.#next();
     return super.run(...call);
   }
 
@@ -111,8 +112,14 @@ export class Disk extends Database {
     });
   }
 
+  #next(): void {
+    if (this.#changes.length > 0) this.#done.push(this.#changes);
+    this.#changes = [];
+  }
+
   #begin(): void {
     this.#changes = [];
+    this.#done = [];
     this.#refuseIfLocked('writing');
     this.#inTransaction = true;
     this.#fate = this.fate();
@@ -122,7 +129,7 @@ export class Disk extends Database {
   #takeBack(...call: Parameters<Database['run']>): number {
     if (this.#isCut) throw new Killed();
     const changes = super.run(...call);
-    this.#changes.length = this.#savedAt;
+    this.#changes = [];
     return changes;
   }
 
@@ -146,17 +153,18 @@ export class Disk extends Database {
   #commit(): number {
     if (this.#isCut) throw new Killed();
     const written = super.run('COMMIT');
-    const changes = this.#changes;
+    this.#next();
+    const works = this.#done;
     this.#forget();
-    if (changes.length > 0) this.onCommit(changes);
+    for (const changes of works) this.onCommit(changes);
     return written;
   }
 
   #forget(): void {
     this.#changes = [];
+    this.#done = [];
     this.#fate = none;
     this.#statementsLeft = 0;
-    this.#savedAt = 0;
     this.#isCut = false;
     this.#inTransaction = false;
   }

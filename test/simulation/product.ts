@@ -18,8 +18,8 @@ import type { Bell, RingItem, RingOutcome } from '../../src/ports/bell.ts';
 import type { Store } from '../../src/ports/store.ts';
 import { Fault, isRefusal, type Result } from '../../src/protocol/errors.ts';
 import { limits } from '../../src/protocol/limits.ts';
-import type { Registration } from '../../src/protocol/session.ts';
 import type { SendRequest } from '../../src/protocol/requests.ts';
+import type { Registration } from '../../src/protocol/session.ts';
 import { version } from '../../src/protocol/version.ts';
 import { Attachment } from '../../src/router/attachment.ts';
 import { routerCalls } from '../../src/router/calls.ts';
@@ -58,8 +58,11 @@ export async function runRouter(
     ports: { ...ports, leases: new Leases(), instance, hostOutcomeWaitMs },
     token,
     version,
-    log: { info: () => {}, warn: (what, fields) =>
-        fields?.code === 'internal_error' && on.fault(new Error(`${what} ${JSON.stringify(fields)}`)) },
+    log: {
+      info: () => {},
+      warn: (what, fields) =>
+        fields?.code === 'internal_error' && on.fault(new Error(`${what} ${JSON.stringify(fields)}`)),
+    },
     pid: 1,
     stop: on.stop,
   });
@@ -122,7 +125,9 @@ export function runServer(options: ServerOptions): Server {
     principal: session.principal,
   });
   const ringing = (): Ringing => ({ caller: { ...caller(), session: session.id }, project: session.project });
-  const bell = options.hasBell ? hostBell(ports, options.ringer, () => isArmed(ports, session.id)) : undefined;
+  const bell = options.hasBell
+    ? hostBell(ports, options.ringer, () => isArmed(ports, session.id))
+    : undefined;
   const notifier = bell && runNotifier(desk, ports.locks, ringing(), bell, onFault);
   const without = { adapter_kind: 'poll', bell: 'none' } as const;
   const own = bell && { adapter_kind: bell.describe().adapterKind, bell: bell.describe().bell };

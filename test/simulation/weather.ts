@@ -25,7 +25,7 @@ const weights = {
   'listener dies': 14,
   'listener starts': 20,
   'command dies': 12,
-  'hook dies': 6,
+  'hook dies': 20,
   'router dies': 7,
   'router stops': 4,
   'router starts': 30,

@@ -108,7 +108,10 @@ export const acknowledgedIsNeverLost: MakeChecker = ({ facts, rows, broken }): C
         if (fault.integrity_check !== 'ok') broken(`the store is damaged: ${JSON.stringify(fault)}`);
       for (const id of answered) {
         const delivery = facts.deliveryOfMessage.get(id);
-        if (delivery === undefined || delivery.open === (delivery.intake || delivery.supersededBy !== undefined))
+        if (
+          delivery === undefined ||
+          delivery.open === (delivery.intake || delivery.supersededBy !== undefined)
+        )
           broken(`${id} is neither waiting, nor taken in, nor superseded`);
       }
     },

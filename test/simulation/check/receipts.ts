@@ -17,7 +17,9 @@ export const noReceiptWithoutItsEvent: MakeChecker = ({ facts, nowMs, broken }):
             broken(`${after.host_accept_id} has no finished attempt of its delivery`);
           const late = attempt?.state === 'adapter_failed' && attempt.failure === 'host_outcome_timeout';
           if (attempt?.state !== 'adapter_returned' && !late)
-            broken(`${after.host_accept_id} is of an attempt that is ${attempt?.state} (${attempt?.failure})`);
+            broken(
+              `${after.host_accept_id} is of an attempt that is ${attempt?.state} (${attempt?.failure})`,
+            );
           const connection = facts.connections.get(attempt?.connection ?? '');
           if (connection === undefined || connection.ended || connection.leaseMs <= nowMs())
             broken(`${after.host_accept_id} is of a connection that has ended`);
