@@ -141,7 +141,10 @@ export const canaries: Readonly<Record<string, Canary>> = {
   },
   'one reservation a session': { hooks: { tamper: takesItForEnded } },
   'one hand-off a delivery and generation': {
+    steps: 30_000,
     start: (world) => {
+      // A host that has taken a delivery is not asked for it again.
+      world.faults = { ...world.faults, badRing: 0.6 };
       world.onWrite = (text) => (text.includes('"type":"deliver"') ? [text, text] : [text]);
     },
   },
@@ -150,6 +153,7 @@ export const canaries: Readonly<Record<string, Canary>> = {
   'reminders follow the schedule': { hooks: { tamper: alwaysSoon } },
   'the cursor covers what was printed': { hooks: { tamper: passesAll } },
   'no ring without its cause': {
+    steps: 30_000,
     hooks: { tamper: ringsForWhatIsOver },
     start: (world) => {
       world.faults = { ...world.faults, badRing: 0.6 };

@@ -81,9 +81,9 @@ function ofTask(town: Town, letter: SendRequest): SendRequest {
   const { idempotency_key } = letter;
   const task = town.someTask(() => {
     const scope: Partial<SendRequest> = {};
-    if (dice.chance(0.3)) scope.intended_session = town.someSession();
-    else if (dice.chance(0.3))
-      Object.assign(scope, { target_kind: 'session', recipient: town.someSession() });
+    const kind = dice.weighted({ principal: 50, intended: 30, session: 20 });
+    if (kind === 'intended') scope.intended_session = town.someSession();
+    if (kind === 'session') Object.assign(scope, { target_kind: 'session', recipient: town.someSession() });
     return { ...letter, ...scope, task_id: `task-${idempotency_key}` };
   });
   const status = dice.weighted({ update: 60, needs_input: 10, result: 8, failed: 3, canceled: 3, none: 8 });

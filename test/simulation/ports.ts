@@ -9,7 +9,7 @@ import type { Wake } from '../../src/ports/wake.ts';
 import { storeOver } from '../../src/store/open.ts';
 import { Killed } from './disk.ts';
 import type { Process } from './process.ts';
-import type { World } from './world.ts';
+import { deadliness, type World } from './world.ts';
 
 export interface Ports {
   store: Store;
@@ -86,7 +86,7 @@ function mortalStore(world: World, process: Process, store: Store): Store {
 function afterCommit(world: World, process: Process, goOn: () => void): void {
   const { dice, faults } = world;
   if (!process.alive) return;
-  if (dice.chance(faults.killAfterWrite)) {
+  if (dice.chance(faults.killAfterWrite * deadliness(process))) {
     world.tally.count('killed between commit and touch');
     world.kill(process);
   } else if (dice.chance(faults.lateWrite)) world.later(process, 'committed', world.delayMs(), goOn);

@@ -287,7 +287,8 @@ export class World implements Network {
   #fate(): Fate {
     const { dice, faults, current } = this;
     if (current === undefined) return { kind: 'none' };
-    if (dice.chance(faults.killInWrite)) return { kind: 'cut', atStatement: dice.between(1, 12) };
+    if (dice.chance(faults.killInWrite * deadliness(current)))
+      return { kind: 'cut', atStatement: dice.between(1, 12) };
     if (dice.chance(faults.brokenWrite)) return { kind: 'broken', atStatement: dice.between(1, 12) };
     return { kind: 'none' };
   }
@@ -301,6 +302,9 @@ export class World implements Network {
     return delivery.recipient === principal || (scoped !== undefined && ids.has(scoped));
   }
 }
+
+/** A router writes for all: as mortal as the others, it would hardly ever serve. */
+export const deadliness = ({ kind }: Process): number => (kind === 'router' ? 0.25 : 1);
 
 /** Lets everything run that needs no time: all promises that are settled. */
 function drained(): Promise<void> {

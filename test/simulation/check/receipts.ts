@@ -32,7 +32,10 @@ export const noReceiptWithoutItsEvent: MakeChecker = ({ facts, nowMs, broken }):
             const row = facts
               .chain(session)
               .some((id) => facts.lines.get(id)?.some((line) => line.notice === notification_id));
-            if (!row || !cover?.rung) broken(`${after.host_accept_id} stands on no listener row`);
+            if (!row || !cover?.rung)
+              broken(
+                `${after.host_accept_id} stands on no listener row of ${notification_id}: row ${row}, covered ${cover !== undefined}, rung ${cover?.rung}, ${after.delivery_id} by ${after.attempt_id}`,
+              );
           }
         }
         if (table === 'attempt' && before?.state === 'started' && after.state === 'adapter_returned')
