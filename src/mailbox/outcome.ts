@@ -64,7 +64,7 @@ function accept(tx: Tx, { root, bell, item, delivery_id }: Rang, content: 'notic
 /** Only what was rung for by nothing else has failed. */
 function fail(tx: Tx, { root, item, delivery_id }: Rang): boolean {
   if (!isNewest(tx, root, item)) return false;
-  if (delivery_id !== undefined) tx.notices.fail(delivery_id);
+  if (delivery_id !== undefined) tx.notices.fail(delivery_id, tx.identity.chain(root));
   else if (tx.notices.byId(item.notification_id)?.state === 'preparing')
     tx.notices.setState(item.notification_id, 'delivery_failed');
   return true;

@@ -153,7 +153,7 @@ function planHandOff(
   bell: Bell,
   { attempt_id, delivery_id, content }: RingHandOff,
 ): Rang | RingOutcome {
-  const notification_id = tx.notices.covering(delivery_id);
+  const notification_id = tx.notices.covering(delivery_id, tx.identity.chain(ringing.caller.session));
   const attempt = tx.attempts.byId(attempt_id);
   const stands =
     attempt?.state === 'started' && isLive(tx.sessions.connection(attempt.connection_id), desk.clock.nowMs());
@@ -166,7 +166,7 @@ function planHandOff(
       return { ...rang, delivery_id, item: { ...item, content, text, covered: keysOf(tx, [delivery_id]) } };
   }
   if (bell.describe().bell !== 'listener' && tx.notices.isRung(notification_id, delivery_id)) {
-    const state = tx.notices.handOffOf(delivery_id) ?? 'preparing';
+    const state = tx.notices.byId(notification_id)?.state ?? 'preparing';
     if (state !== 'delivery_failed')
       return { outcome: 'accepted', content: 'notice', receipt: { notification_id, state } };
   }

@@ -382,20 +382,20 @@ export interface Notices {
   cover(notificationId: string, deliveryIds: readonly string[]): void;
   setEnd(notificationId: string, rungAtMs: number, expiresAtMs: number): void;
   setState(notificationId: string, state: HandOffState): void;
-  /** The hand-off of this delivery failed: so did its newest reservation, unless that was rung for. */
-  fail(deliveryId: string): void;
+  /** The hand-off of this delivery to the session failed: so did its newest reservation there, unless that was rung for. */
+  fail(deliveryId: string, sessionIds: readonly string[]): void;
   /** All that the reservation covers has been rung for, or the one delivery. */
   markRung(notificationId: string, deliveryId?: string): void;
-  /** The host was handed this delivery whole: rung for, and nothing else of its reservation is. */
-  markPushed(deliveryId: string): void;
+  /** The session's host was handed this delivery whole: rung for, and nothing else of its reservation is. */
+  markPushed(deliveryId: string, sessionIds: readonly string[]): void;
   /** When the session was rung last, newest first. */
   rings(sessionRoot: string, count: number): number[];
   /** Whether a committed ring of this reservation was for the delivery. */
   isRung(notificationId: string, deliveryId: string): boolean;
   /** State of the newest reservation that covers the delivery; `preparing` until it was rung for. */
   handOffOf(deliveryId: string): HandOffState | undefined;
-  /** The newest reservation that covers the delivery. */
-  covering(deliveryId: string): string | undefined;
+  /** The session's newest reservation that covers the delivery; mail to a principal has one in each of its sessions. */
+  covering(deliveryId: string, sessionIds: readonly string[]): string | undefined;
 }
 
 /** Rows that the listener of a session prints, and how far it has. */

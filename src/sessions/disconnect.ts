@@ -51,6 +51,7 @@ export function endConnection(
 ): void {
   const at = timestamp(board);
   const replaced = reason === 'superseded' || reason === 'lease_expired';
+  const sessionIds = tx.identity.chain(tx.sessions.connection(id)?.session_id ?? '');
   for (const attempt of tx.attempts.unfinishedOf(id)) {
     tx.attempts.finish(
       attempt.attempt_id,
@@ -58,7 +59,7 @@ export function endConnection(
       replaced ? 'stale_generation' : 'adapter_disconnected',
       at,
     );
-    tx.notices.fail(attempt.delivery_id);
+    tx.notices.fail(attempt.delivery_id, sessionIds);
   }
   tx.sessions.disconnect(id, reason, at);
 }

@@ -33,7 +33,7 @@ export function finish(
   const [state, reason] = failureOf(outcome);
   tx.attempts.finish(attempt_id, state, reason, at);
   if (earlier !== undefined) return acceptedAnswer(earlier);
-  tx.notices.fail(delivery_id);
+  tx.notices.fail(delivery_id, tx.identity.chain(connection.session_id));
   return { delivered: false, reason };
 }
 
@@ -41,7 +41,7 @@ export function finish(
 export function accept(
   tx: Tx,
   board: Pick<Switchboard, 'clock' | 'random'>,
-  connection: Pick<ConnectionRow, 'adapter_kind'>,
+  connection: Pick<ConnectionRow, 'adapter_kind' | 'session_id'>,
   of: { attempt_id: string; delivery_id: string },
   outcome: Extract<HostOutcome, { outcome: 'accepted' }>,
 ): Acceptance {
@@ -55,7 +55,8 @@ export function accept(
     accepted_at: timestamp(board),
   };
   tx.attempts.accept(acceptance);
-  if (outcome.content === 'full') tx.notices.markPushed(of.delivery_id);
+  if (outcome.content === 'full')
+    tx.notices.markPushed(of.delivery_id, tx.identity.chain(connection.session_id));
   return acceptance;
 }
 

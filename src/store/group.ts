@@ -3,7 +3,7 @@
 
 import type { Clock } from '../ports/clock.ts';
 import type { Tx } from '../ports/store.ts';
-import type { Database } from './database.ts';
+import { type Database, storeFault } from './database.ts';
 
 /** Bounds how long the write lock is held at a time. */
 const worksMax = 64;
@@ -22,7 +22,7 @@ type Outcome = { value: unknown } | { error: unknown };
  */
 export function groupCommits(
   database: Database,
-  clock: Clock,
+  { path, clock }: { path: string; clock: Clock },
   transact: <T>(work: (tx: Tx) => T) => Promise<T>,
 ): <T>(work: (tx: Tx) => T) => Promise<T> {
   let waiting: Entry[] = [];
@@ -56,7 +56,7 @@ export function groupCommits(
       return { value };
     } catch (error) {
       takeBack(database, error);
-      return { error };
+      return { error: storeFault(error, path) };
     }
   };
 

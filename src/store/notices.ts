@@ -6,6 +6,12 @@ import { isOpen } from './inbox.ts';
 
 const columns = 'notification_id, session_root, state, step, rung_at_ms, expires_at_ms';
 
+/** Of one session, by its ids. */
+const newestCovering = `
+  SELECT n.notification_id FROM reservation_cover v JOIN reservation n ON n.notification_id = v.notification_id
+  WHERE v.delivery_id = :delivery AND n.session_root IN (SELECT value FROM json_each(:sessions))
+  ORDER BY n.seq DESC LIMIT 1`;
+
 /** @param now the moment, as stored times are written */
 export function notices(database: Database, now: () => string): Notices {
   const reservation = (row: Row | undefined): Reservation | undefined =>
@@ -68,24 +74,19 @@ export function notices(database: Database, now: () => string): Notices {
       if (row === undefined) return undefined;
       return row.rung === 1 || row.state === 'delivery_failed' ? (row.state as HandOffState) : 'preparing';
     },
-    covering: (deliveryId) =>
-      database.get(
-        `SELECT n.notification_id FROM reservation_cover v JOIN reservation n ON n.notification_id = v.notification_id
-         WHERE v.delivery_id = ? ORDER BY n.seq DESC LIMIT 1`,
-        deliveryId,
-      )?.notification_id as string | undefined,
+    covering: (deliveryId, sessionIds) =>
+      database.get(newestCovering, { delivery: deliveryId, sessions: JSON.stringify(sessionIds) })
+        ?.notification_id as string | undefined,
   };
 }
 
 /** What a ring says of what it covers. */
 function ringing(database: Database): Pick<Notices, 'fail' | 'markRung' | 'markPushed' | 'rings' | 'isRung'> {
   return {
-    fail: (deliveryId) => {
+    fail: (deliveryId, sessionIds) => {
       database.run(
-        `UPDATE reservation SET state = 'delivery_failed' WHERE state = 'preparing' AND notification_id = (
-           SELECT n.notification_id FROM reservation_cover v JOIN reservation n ON n.notification_id = v.notification_id
-           WHERE v.delivery_id = ? ORDER BY n.seq DESC LIMIT 1)`,
-        deliveryId,
+        `UPDATE reservation SET state = 'delivery_failed' WHERE state = 'preparing' AND notification_id = (${newestCovering})`,
+        { delivery: deliveryId, sessions: JSON.stringify(sessionIds) },
       );
     },
     markRung: (notificationId, deliveryId) => {
@@ -94,17 +95,15 @@ function ringing(database: Database): Pick<Notices, 'fail' | 'markRung' | 'markP
         { id: notificationId, one: deliveryId ?? null },
       );
     },
-    markPushed: (deliveryId) => {
-      const newest = `(SELECT n.notification_id FROM reservation_cover v
-         JOIN reservation n ON n.notification_id = v.notification_id WHERE v.delivery_id = ? ORDER BY n.seq DESC LIMIT 1)`;
+    markPushed: (deliveryId, sessionIds) => {
+      const of = { delivery: deliveryId, sessions: JSON.stringify(sessionIds) };
       database.run(
-        `UPDATE reservation_cover SET rung = 1 WHERE delivery_id = ? AND notification_id = ${newest}`,
-        deliveryId,
-        deliveryId,
+        `UPDATE reservation_cover SET rung = 1 WHERE delivery_id = :delivery AND notification_id = (${newestCovering})`,
+        of,
       );
       database.run(
-        `UPDATE reservation SET state = 'notification_sent' WHERE state = 'preparing' AND notification_id = ${newest}`,
-        deliveryId,
+        `UPDATE reservation SET state = 'notification_sent' WHERE state = 'preparing' AND notification_id = (${newestCovering})`,
+        of,
       );
     },
     rings: (root, count) =>

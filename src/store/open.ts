@@ -155,7 +155,7 @@ export function storeOver(database: Database, options: StoreOptions): Store {
         throw storeFault(error, path);
       }
     },
-    write: options.groupCommits ? groupCommits(database, options.clock, transact) : transact,
+    write: options.groupCommits ? groupCommits(database, options, transact) : transact,
     changed: () => {
       const version = database.get('PRAGMA data_version')?.data_version;
       const changed = version !== seenVersion;

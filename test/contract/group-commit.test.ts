@@ -13,13 +13,14 @@ import { atEnd, openScene, type Scene } from './desk.ts';
 class CountingDatabase extends Database {
   commits = 0;
   fails: RegExp | undefined;
+  code = 'SQLITE_FULL';
 
   override run(...call: Parameters<Database['run']>): number {
     if (call[0] === 'COMMIT') this.commits += 1;
     if (this.fails?.test(call[0])) {
       // As SQLite does it for a full disk: the whole transaction is gone.
-      super.run('ROLLBACK');
-      throw Object.assign(new Error('full'), { code: 'SQLITE_FULL' });
+      if (this.code === 'SQLITE_FULL') super.run('ROLLBACK');
+      throw Object.assign(new Error('planted'), { code: this.code });
     }
     return super.run(...call);
   }
@@ -81,6 +82,17 @@ describe('writes of one turn', () => {
     database.fails = undefined;
     expect(await together(link('again'))).toEqual([{ status: 'fulfilled', value: 'again' }]);
     expect(aliases()).toEqual(['again']);
+  });
+
+  it('of which one meets a fault of the disk fail with its code where they fail, and stand where they do not', async () => {
+    database.fails = /INSERT OR REPLACE INTO launcher/;
+    database.code = 'SQLITE_IOERR_WRITE';
+    const launch = (tx: Tx) =>
+      tx.identity.recordLauncher({ pid: 7, start_time: '1', session_id: 's1' }, 'now');
+    const outcomes = await together(link('a'), launch, link('c'));
+    expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
+    expect(outcomes[1]).toMatchObject({ reason: { code: 'store_unwritable' } });
+    expect(aliases()).toEqual(['a', 'c']);
   });
 
   it('fail together where the commit fails, and are not answered before it', async () => {

@@ -1,0 +1,173 @@
+// A planted fault for each checker: what the product must never do, done by a wrapper around its ports.
+
+import type { Store, Tx } from '../../src/ports/store.ts';
+import type { Tamper } from './ports.ts';
+import type { ProcessKind } from './process.ts';
+import type { Canary } from './run.ts';
+import type { World } from './world.ts';
+
+/** The aggregates of a transaction, some of them changed; all others as they are. */
+type Altered = { [K in keyof Tx]?: Partial<Tx[K]> };
+
+function altered(kinds: readonly ProcessKind[], change: (tx: Tx, world: World) => Altered): Tamper {
+  return (store, process, world) => {
+    if (!kinds.includes(process.kind)) return store;
+    const bent = (tx: Tx): Tx => {
+      const made: Record<string, unknown> = { ...tx };
+      for (const [name, over] of Object.entries(change(tx, world)))
+        made[name] = { ...tx[name as keyof Tx], ...over };
+      return made as unknown as Tx;
+    };
+    return {
+      ...store,
+      read: (work) => store.read((tx) => work(bent(tx))),
+      write: (work) => store.write((tx) => work(bent(tx))),
+    };
+  };
+}
+
+class NotKept extends Error {}
+
+/** Answers what a transaction said, and keeps nothing of it. */
+async function unkept<T>(store: Store, work: (tx: Tx) => T): Promise<T> {
+  let value: T | undefined;
+  await store
+    .write((tx) => {
+      value = work(tx);
+      throw new NotKept();
+    })
+    .catch((error: unknown) => {
+      if (!(error instanceof NotKept)) throw error;
+    });
+  return value as T;
+}
+
+const answersBeforeItCommits: Tamper = (store, process, world) =>
+  process.kind === 'command'
+    ? { ...store, write: (work) => (world.dice.chance(0.1) ? unkept(store, work) : store.write(work)) }
+    : store;
+
+const everyKind: readonly ProcessKind[] = ['router', 'server', 'listener', 'hook', 'command'];
+
+const drops: Tamper = altered(everyKind, (tx) => ({
+  waiting: { list: (inbox, count) => tx.waiting.list(inbox, count).slice(0, 2) },
+}));
+
+const takesItForEnded: Tamper = altered(['router'], (tx) => ({
+  notices: {
+    newest: (root) => {
+      const newest = tx.notices.newest(root);
+      return newest && { ...newest, expires_at_ms: 0 };
+    },
+  },
+}));
+
+const countsDown: Tamper = altered(['router'], (tx) => ({
+  sessions: { connect: (row) => tx.sessions.connect({ ...row, generation: 1_000 - row.generation }) },
+}));
+
+const anySibling: Tamper = altered(['router'], (tx) => ({
+  sessions: {
+    live: (project, ids, nowMs) =>
+      tx.sessions.liveOfPrincipal(project, 'bob', nowMs) ??
+      tx.sessions.liveOfPrincipal(project, 'carol', nowMs) ??
+      tx.sessions.live(project, ids, nowMs),
+  },
+}));
+
+const finishesAgain: Tamper = altered(['router'], (_, { disk }) => ({
+  attempts: {
+    unfinishedOf: (connectionId) =>
+      disk.all('SELECT * FROM attempt WHERE connection_id = ?', connectionId) as never,
+    finish: (attemptId, state, _, at) => {
+      disk.run('UPDATE attempt SET state = ?, finished_at = ? WHERE attempt_id = ?', state, at, attemptId);
+    },
+  },
+}));
+
+const slips: Tamper = altered(['command'], (tx, { dice }) => ({
+  messages: {
+    insert: (row) => {
+      if (dice.chance(0.1)) throw new TypeError('a slip');
+      tx.messages.insert(row);
+    },
+  },
+}));
+
+const leavesOpen: Tamper = altered(['router'], () => ({
+  sessions: { open: () => [], allLive: () => [] },
+}));
+
+const alwaysSoon: Tamper = altered(['server'], (tx) => ({
+  notices: { open: (row) => tx.notices.open({ ...row, step: 0, expires_at_ms: row.rung_at_ms + 30_000 }) },
+}));
+
+const ringsForWhatIsOver: Tamper = altered(['server'], (tx) => ({
+  attempts: {
+    byId: (id) => {
+      const attempt = tx.attempts.byId(id);
+      return attempt && { ...attempt, state: 'started' };
+    },
+  },
+  sessions: {
+    connection: (id) => {
+      const connection = tx.sessions.connection(id);
+      const lease_expires_at_ms = Number.POSITIVE_INFINITY;
+      return connection && { ...connection, disconnect_reason: null, lease_expires_at_ms };
+    },
+  },
+}));
+
+const saysAcknowledged: Tamper = altered(['command'], () => ({ receipts: { has: () => true } }));
+
+const passesAll: Tamper = altered(['listener'], (tx) => ({
+  listener: {
+    rows: (ids, position, count) =>
+      tx.listener.rows(ids, position, count).map((row) => ({ ...row, waiting: false })),
+  },
+}));
+
+/** By the checker that must catch it. */
+export const canaries: Readonly<Record<string, Canary>> = {
+  'acknowledged is never lost': { hooks: { tamper: answersBeforeItCommits } },
+  'one answer to what waits': { hooks: { tamper: drops } },
+  'no receipt without its event': {
+    hooks: {
+      ring: ({ attempt_id, notification_id }) =>
+        attempt_id === undefined
+          ? undefined
+          : { outcome: 'accepted', content: 'notice', receipt: { notification_id } },
+    },
+  },
+  'one reservation a session': { hooks: { tamper: takesItForEnded } },
+  'one hand-off a delivery and generation': {
+    steps: 30_000,
+    start: (world) => {
+      // A host that has taken a delivery is not asked for it again.
+      world.faults = { ...world.faults, badRing: 0.6 };
+      world.onWrite = (text) => (text.includes('"type":"deliver"') ? [text, text] : [text]);
+    },
+  },
+  'generations only rise': { hooks: { tamper: countsDown } },
+  'connections end, and what runs on them': { hooks: { tamper: leavesOpen } },
+  'reminders follow the schedule': { hooks: { tamper: alwaysSoon } },
+  'the cursor covers what was printed': { hooks: { tamper: passesAll } },
+  'no ring without its cause': {
+    steps: 30_000,
+    hooks: { tamper: ringsForWhatIsOver },
+    start: (world) => {
+      world.faults = { ...world.faults, badRing: 0.6 };
+    },
+  },
+  'the sender is told the truth': { hooks: { tamper: saysAcknowledged } },
+  'no mail to another inbox': { hooks: { tamper: anySibling } },
+  'finished attempts never change': { hooks: { tamper: finishesAgain } },
+  'what waits is rung': {
+    steps: 2_000,
+    hooks: {
+      ring: ({ attempt_id }) =>
+        attempt_id === undefined ? { outcome: 'accepted', content: 'notice', receipt: {} } : undefined,
+    },
+  },
+  'no defect is thrown': { hooks: { tamper: slips } },
+};
