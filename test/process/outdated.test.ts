@@ -36,7 +36,7 @@ async function install(version: string): Promise<string> {
 const formerRouter = `
   const net = require('node:net');
   const { chmodSync, writeFileSync } = require('node:fs');
-  const [, , at, token] = process.argv;
+  const [, , , at, token] = process.argv;
   writeFileSync(token, 'x\\n', { mode: 0o600 });
   net.createServer((socket) => {
     socket.on('error', () => {});
@@ -52,7 +52,7 @@ const formerRouter = `
 
 async function startFormer(): Promise<number> {
   const words = [path.join(data, 'router-v1.sock'), path.join(data, 'router.token')];
-  const former = spawn(process.execPath, ['-e', formerRouter, 'router', ...words]);
+  const former = spawn(process.execPath, ['-e', formerRouter, 'postbell', 'router', ...words]);
   home.atEnd(() => former.kill('SIGKILL'));
   await new Promise((resolve) => former.stdout.once('data', resolve));
   return former.pid as number;
