@@ -99,7 +99,7 @@ export class Host {
     if (!this.up || this.server?.process.alive) return;
     const process = world.spawn('server');
     const session = this.session();
-    const mood = new Mood(world, process, this.town.hooks.ring);
+    const mood = new Mood(world, process, this.town.hooks);
     const entry: NonNullable<Host['server']> = { process, server: undefined, session, mood };
     this.server = entry;
     const ports = portsOf(world, process, this.town.hooks.tamper);
@@ -175,7 +175,7 @@ export class Host {
         ports,
         session,
         host,
-        ringer: new Mood(world, process, this.town.hooks.ring),
+        ringer: new Mood(world, process, this.town.hooks),
         hostAlive,
         unattended: this.unattended,
         print: (text) => {
