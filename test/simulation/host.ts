@@ -118,6 +118,10 @@ export class Host {
           onHanded: (frame) => {
             world.tally.count('handed');
             const { attempt_id, delivery_id, connection_id, generation } = frame;
+            const delivery = world.facts.deliveries.get(delivery_id);
+            const before = world.facts.connections.get(connection_id)?.deliveriesBefore ?? 0;
+            if (delivery !== undefined && !delivery.toSession && delivery.seq <= before)
+              world.tally.count('handed, sent before the registration');
             world.judges.deed(
               {
                 kind: 'handed',
