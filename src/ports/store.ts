@@ -320,6 +320,7 @@ export interface Sessions {
     at: string;
   }): void;
   checkpoint(project: string, principal: string): number | undefined;
+  /** Changes nothing of a connection that has ended. */
   renew(connectionId: string, leaseExpiresAtMs: number, workSummary: string | undefined): void;
   disconnect(connectionId: string, reason: DisconnectReason, at: string): void;
   /** Open connections, optionally of other router instances than the given one. */

@@ -104,12 +104,12 @@ function writing(database: Database): Writing {
   return {
     connect: (row) => connect(database, row),
     renew: (connectionId, leaseExpiresAtMs, workSummary) => {
-      database.run(
-        'UPDATE connection SET lease_expires_at_ms = ? WHERE connection_id = ?',
+      const renewed = database.run(
+        'UPDATE connection SET lease_expires_at_ms = ? WHERE connection_id = ? AND disconnected_at IS NULL',
         leaseExpiresAtMs,
         connectionId,
       );
-      if (workSummary !== undefined)
+      if (renewed === 1 && workSummary !== undefined)
         database.run(
           `UPDATE session SET work_summary = nullif(?, '') WHERE (project, session_id, generation) =
              (SELECT project, session_id, generation FROM connection WHERE connection_id = ?)`,

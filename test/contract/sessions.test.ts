@@ -136,6 +136,27 @@ describe('a lease', () => {
     expect(await live()).toEqual({ cards: 0, presence: 'gone', dispatched: false });
   });
 
+  it('is not renewed once its connection has ended, though the heartbeat came before', async () => {
+    const { connection_id, generation } = await attach(desk, 's1');
+    await desk.clock.advance(1_000);
+    const lease = () =>
+      desk.rows(
+        'SELECT lease_expires_at_ms, disconnect_reason FROM connection WHERE connection_id = ?',
+        connection_id,
+      );
+    const before = lease()[0]?.lease_expires_at_ms;
+    let replaced = false;
+    const write: Scene['store']['write'] = async (work) => {
+      if (!replaced) await attach(desk, 's1');
+      replaced = true;
+      return desk.store.write(work);
+    };
+    const board = { ...desk.board, store: { ...desk.store, write } };
+    await heartbeat(board, { connection_id, generation, work_summary: 'sanding' });
+    expect(lease()).toEqual([{ lease_expires_at_ms: before, disconnect_reason: 'superseded' }]);
+    expect(desk.rows('SELECT work_summary FROM session')).toEqual([{ work_summary: null }]);
+  });
+
   it('[SES-036] is renewed in place: 100 heartbeats append nothing', async () => {
     const { connection_id, generation, lease_ms } = await attach(desk, 's1');
     expect(lease_ms).toBe(60_000);

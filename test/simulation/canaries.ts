@@ -42,10 +42,26 @@ async function unkept<T>(store: Store, work: (tx: Tx) => T): Promise<T> {
   return value as T;
 }
 
-const answersBeforeItCommits: Tamper = (store, process, world) =>
-  process.kind === 'command'
-    ? { ...store, write: (work) => (world.dice.chance(0.1) ? unkept(store, work) : store.write(work)) }
-    : store;
+const answersBeforeItCommits: Tamper = (store, process, world) => {
+  if (process.kind !== 'command') return store;
+  // What was not kept cannot be fallen back from.
+  const within =
+    <T>(work: (tx: Tx) => T) =>
+    (tx: Tx): T =>
+      work({
+        ...tx,
+        fallbacks: {
+          ...tx.fallbacks,
+          insert: (row) => {
+            if (tx.messages.byDelivery(row.refused_delivery_id) !== undefined) tx.fallbacks.insert(row);
+          },
+        },
+      });
+  return {
+    ...store,
+    write: (work) => (world.dice.chance(0.1) ? unkept(store, within(work)) : store.write(within(work))),
+  };
+};
 
 const everyKind: readonly ProcessKind[] = ['router', 'server', 'listener', 'hook', 'command'];
 
@@ -153,17 +169,16 @@ export const canaries: Readonly<Record<string, Canary>> = {
   'reminders follow the schedule': { hooks: { tamper: alwaysSoon } },
   'the cursor covers what was printed': { hooks: { tamper: passesAll } },
   'no ring without its cause': {
-    steps: 30_000,
-    hooks: { tamper: ringsForWhatIsOver },
+    hooks: { tamper: ringsForWhatIsOver, mood: 'late' },
     start: (world) => {
-      world.faults = { ...world.faults, badRing: 0.6 };
+      world.faults = { ...world.faults, badRing: 0.7 };
     },
   },
   'the sender is told the truth': { hooks: { tamper: saysAcknowledged } },
   'no mail to another inbox': { hooks: { tamper: anySibling } },
   'finished attempts never change': { hooks: { tamper: finishesAgain } },
   'what waits is rung': {
-    steps: 2_000,
+    steps: 4_000,
     hooks: {
       ring: ({ attempt_id }) =>
         attempt_id === undefined ? { outcome: 'accepted', content: 'notice', receipt: {} } : undefined,

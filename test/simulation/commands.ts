@@ -1,6 +1,6 @@
 // Commands that people and agents run: each a process of its own that asks, prints and ends, or dies on the way.
 
-import { isRefusal } from '../../src/protocol/errors.ts';
+import { isRefusal, type Refusal } from '../../src/protocol/errors.ts';
 import { portsOf } from './ports.ts';
 import type { Process } from './process.ts';
 import {
@@ -54,7 +54,7 @@ export function newLetter(town: Town): SendRequest {
     letter.project = host.project;
     letter.recipient = host.session().principal;
   }
-  const kind = dice.weighted({ plain: 40, update: 5, task: 18, quiet: 5, session: 20, intended: 12 });
+  const kind = dice.weighted({ plain: 40, update: 5, task: 18, quiet: 5, session: 28, intended: 12 });
   if (kind === 'task') return ofTask(town, letter);
   if (kind === 'update') letter.status = 'update';
   if (kind === 'quiet') letter.quiet = true;
@@ -67,7 +67,7 @@ export function newLetter(town: Town): SendRequest {
 function toSession(town: Town, letter: SendRequest, session: string | undefined): void {
   const { dice, facts } = town.world;
   letter.target_kind = 'session';
-  letter.recipient = dice.chance(0.8) ? (session ?? town.someSession()) : town.someSession();
+  letter.recipient = dice.chance(0.9) ? (session ?? town.someSession()) : town.someSession();
   if (dice.chance(0.1)) letter.status = 'update';
   if (dice.chance(0.4)) letter.fallback_to_principal = true;
   if (!dice.chance(0.2)) return;
@@ -130,16 +130,25 @@ export async function sendBy(town: Town, calls: Calls, process: Process, letter:
   world.judges.deed({ kind: 'asked', call: 'send', key, letter }, process);
   const answer = await calls.send(letter);
   const messageId = storedBy(answer);
-  world.tally.count(isRefusal(answer) ? `refused ${answer.code}` : 'sends answered');
+  world.tally.count(isRefusal(answer) ? refusalOf(answer) : 'sends answered');
   if (messageId === undefined) return;
+  // A sender that was refused tries again.
+  if (isRefusal(answer) && world.dice.chance(0.4))
+    world.later(undefined, 'again', world.dice.between(500, 20_000), () => sendByCommand(town, letter));
   world.judges.deed({ kind: 'answered', call: 'send', key, messageId }, process);
   const { project, recipient } = world.facts.deliveryOfMessage.get(messageId) ?? letter;
   town.known.push({ project, recipient, message_id: messageId });
   world.judges.deed({ kind: 'told', messageId, ...toldBy(answer) }, process);
 }
 
+const refusalOf = ({ code, details }: Refusal): string =>
+  `refused ${code}${details?.reason === undefined ? '' : ` (${String(details.reason)})`}`;
+
 export function sendCommand(town: Town): void {
-  const letter = letterToSend(town);
+  sendByCommand(town, letterToSend(town));
+}
+
+function sendByCommand(town: Town, letter: SendRequest): void {
   command(town, `sends ${letter.idempotency_key} to ${letter.recipient}`, (calls, process) =>
     sendBy(town, calls, process, letter),
   );

@@ -51,6 +51,8 @@ export interface Connection {
   adapter: string;
   leaseMs: number;
   ended: boolean;
+  /** How many deliveries there were when it registered. */
+  deliveriesBefore: number;
 }
 
 export interface Attempt {
@@ -298,6 +300,8 @@ export class Facts {
       adapter: after.adapter_kind as string,
       leaseMs: after.lease_expires_at_ms as number,
       ended: after.disconnected_at !== null,
+      deliveriesBefore:
+        this.connections.get(after.connection_id as string)?.deliveriesBefore ?? this.deliveries.size,
     };
     this.connections.set(connection.id, connection);
     const key = `${connection.project}\n${connection.session}`;

@@ -99,7 +99,7 @@ export class Host {
     if (!this.up || this.server?.process.alive) return;
     const process = world.spawn('server');
     const session = this.session();
-    const mood = new Mood(world, process, this.town.hooks.ring);
+    const mood = new Mood(world, process, this.town.hooks);
     const entry: NonNullable<Host['server']> = { process, server: undefined, session, mood };
     this.server = entry;
     const ports = portsOf(world, process, this.town.hooks.tamper);
@@ -118,6 +118,10 @@ export class Host {
           onHanded: (frame) => {
             world.tally.count('handed');
             const { attempt_id, delivery_id, connection_id, generation } = frame;
+            const delivery = world.facts.deliveries.get(delivery_id);
+            const before = world.facts.connections.get(connection_id)?.deliveriesBefore ?? 0;
+            if (delivery !== undefined && !delivery.toSession && delivery.seq <= before)
+              world.tally.count('handed, sent before the registration');
             world.judges.deed(
               {
                 kind: 'handed',
@@ -175,7 +179,7 @@ export class Host {
         ports,
         session,
         host,
-        ringer: new Mood(world, process, this.town.hooks.ring),
+        ringer: new Mood(world, process, this.town.hooks),
         hostAlive,
         unattended: this.unattended,
         print: (text) => {

@@ -17,28 +17,30 @@ const weights = {
   'late answer': 3,
 };
 
+export type MoodName = keyof typeof weights;
+
 export class Mood implements Ringer {
   readonly #world: World;
   readonly #process: Process;
-  readonly #instead: Hooks['ring'];
+  readonly #hooks: Hooks;
 
-  constructor(world: World, process: Process, instead: Hooks['ring']) {
+  constructor(world: World, process: Process, hooks: Hooks) {
     this.#world = world;
     this.#process = process;
-    this.#instead = instead;
+    this.#hooks = hooks;
   }
 
   ring(item: RingItem, bell: Ring): Promise<RingOutcome> {
     const { dice, faults, tally } = this.#world;
-    const instead = this.#instead?.(item);
+    const instead = this.#hooks.ring?.(item);
     if (instead !== undefined) return Promise.resolve(instead);
     if (!dice.chance(faults.badRing)) return bell(item);
-    const mood = dice.weighted(weights);
+    const mood = this.#hooks.mood ?? dice.weighted(weights);
     tally.count(`bell ${mood}`);
     return this.#badly(mood, item, bell);
   }
 
-  async #badly(mood: keyof typeof weights, item: RingItem, bell: Ring): Promise<RingOutcome> {
+  async #badly(mood: MoodName, item: RingItem, bell: Ring): Promise<RingOutcome> {
     const { dice } = this.#world;
     switch (mood) {
       case 'refuses':

@@ -1,6 +1,7 @@
 // Who lives on the simulated machine: hosts with their sessions, a router, and commands that come and go.
 
 import type { Host } from './host.ts';
+import type { MoodName } from './mood.ts';
 import { portsOf, type Tamper } from './ports.ts';
 import type { Process } from './process.ts';
 import {
@@ -17,6 +18,8 @@ export interface Hooks {
   tamper?: Tamper;
   /** Answers in place of a bell, or leaves it to ring. */
   ring?(item: RingItem): RingOutcome | undefined;
+  /** How a host takes a ring badly, whenever it does. */
+  mood?: MoodName;
 }
 
 export class Town {

@@ -25,9 +25,9 @@ const weights = {
   'listener dies': 14,
   'listener starts': 20,
   'command dies': 12,
-  'hook dies': 20,
-  'router dies': 7,
-  'router stops': 4,
+  'hook dies': 5,
+  'router dies': 4,
+  'router stops': 3,
   'router starts': 30,
   stop: 16,
   'clock is set': 4,
@@ -97,6 +97,7 @@ export class Weather {
       'server ends': () => host?.endServer(),
       'server starts': () => host?.startServer(),
       'listener starts': () => host?.startListener(),
+      'hook dies': () => this.#hookDies(host),
       'router stops': () => town.stopRouter(),
       'router starts': () => town.startRouter(),
       stop: () => this.#stop(this.#someone()),
@@ -137,7 +138,8 @@ export class Weather {
   #lockStore(): void {
     const { world } = this.#town;
     world.tally.count('store locked');
-    const ms = world.dice.chance(0.2) ? world.dice.between(4_000, 9_000) : world.dice.between(5, 1_500);
+    // Long ones are seldom: all who wait try again every few milliseconds, and that is all that happens.
+    const ms = world.dice.chance(0.08) ? world.dice.between(4_000, 9_000) : world.dice.between(5, 1_500);
     world.lockedUntilMs = world.timeline.elapsedMs + ms;
   }
 
@@ -169,6 +171,16 @@ export class Weather {
     host.die();
     hosts.splice(hosts.indexOf(host), 1);
     this.#gone.push(host);
+  }
+
+  /** Hooks live for a moment only. */
+  #hookDies(host: Host | undefined): void {
+    const { world } = this.#town;
+    host?.clear();
+    world.later(undefined, 'hook dies', world.dice.below(3), () => {
+      const hook = this.#someone('hook');
+      if (hook !== undefined) world.kill(hook);
+    });
   }
 
   #sendFrom(host: Host | undefined): void {
