@@ -8,7 +8,7 @@ import { Tally } from './tally.ts';
 vi.mock('node:net', () => import('./net.ts'));
 vi.mock('../../src/router/socket-owner.ts', () => import('./socket-owner.ts'));
 
-const seeds = Array.from({ length: 6 }, (_, at) => at + 1);
+const seeds = Array.from({ length: 8 }, (_, at) => at + 1);
 const steps = 6_000;
 const met = new Tally();
 
