@@ -138,7 +138,32 @@ const passesAll: Tamper = altered(['listener'], (tx) => ({
   },
 }));
 
-/** By the checker that must catch it. */
+const endsTasksWithQuestions: Tamper = altered(['command', 'server'], (tx) => ({
+  tasks: {
+    supersede: (message) =>
+      tx.tasks.supersede(message.status === 'needs_input' ? { ...message, status: 'result' } : message),
+  },
+}));
+
+const supersedesNothing: Tamper = altered(['command'], () => ({ tasks: { supersede: () => {} } }));
+
+const takesExpiryForEnd: Tamper = altered(everyKind, (tx) => ({
+  waiting: {
+    list: (inbox, count) =>
+      tx.waiting.list(inbox, count).filter(({ message }) => message.expires_at === undefined),
+  },
+}));
+
+const wakesForProgress: Tamper = altered(['router'], (tx) => ({
+  messages: {
+    byDelivery: (id) => {
+      const stored = tx.messages.byDelivery(id);
+      return stored && { ...stored, attention: true };
+    },
+  },
+}));
+
+/** By the checker that must catch it, or under a name of its own. */
 export const canaries: Readonly<Record<string, Canary>> = {
   'acknowledged is never lost': { hooks: { tamper: answersBeforeItCommits } },
   'one answer to what waits': { hooks: { tamper: drops } },
@@ -180,4 +205,21 @@ export const canaries: Readonly<Record<string, Canary>> = {
     },
   },
   'no defect is thrown': { hooks: { tamper: slips } },
+  'a question ends its task': {
+    caughtBy: 'acknowledged is never lost',
+    steps: 30_000,
+    hooks: { tamper: endsTasksWithQuestions },
+  },
+  'progress is never overtaken': {
+    caughtBy: 'acknowledged is never lost',
+    hooks: { tamper: supersedesNothing },
+  },
+  'what is to expire is not shown': {
+    caughtBy: 'one answer to what waits',
+    hooks: { tamper: takesExpiryForEnd },
+  },
+  'progress is handed over': {
+    caughtBy: 'one hand-off a delivery and generation',
+    hooks: { tamper: wakesForProgress },
+  },
 };

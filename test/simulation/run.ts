@@ -48,6 +48,8 @@ export interface Outcome {
 
 /** Breaks something on purpose. */
 export interface Canary {
+  /** The checker that must catch it, where the canary has a name of its own. */
+  caughtBy?: string;
   /** How many steps it takes at most until it is caught. */
   steps?: number;
   hooks?: Hooks;

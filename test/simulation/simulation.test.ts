@@ -44,7 +44,14 @@ describe('a simulated machine', () => {
     const kills = ['router', 'server', 'listener', 'command', 'hook', 'host'].map((kind) => `killed ${kind}`);
     const sets = ['clock set', 'store locked', 'touches lost', 'cleared', 'session opened twice'];
     const ends = ['handed', 'printed', 'taken in', 'acceptances', 'connections ended: lease_expired'];
-    const kinds = ['superseded', 'fallbacks', 'held', 'sent to expire', 'handed over again'];
+    const kinds = [
+      'superseded',
+      'fallbacks',
+      'held',
+      'sent to expire',
+      'handed over again',
+      'reservations by a listener',
+    ];
     for (const what of [...kills, ...sets, ...ends, ...kinds, 'connections ended: superseded'])
       expect(met.of(what), what).toBeGreaterThan(0);
   });

@@ -101,7 +101,7 @@ export class World implements Network {
       const by = this.current;
       if (by !== undefined) this.commitsBy.set(by, (this.commitsBy.get(by) ?? 0) + 1);
       try {
-        count(this.tally, changes);
+        count(this.tally, changes, by);
         this.judges.commit(changes, by);
       } catch (error) {
         this.defect(undefined, error);

@@ -45,6 +45,9 @@ export const acknowledgedIsNeverLost: MakeChecker = ({ facts, rows, broken }): C
     if (facts.deliveryOfMessage.get(messageId)?.expiresAtMs !== expiresAtMs)
       broken(`${messageId} does not expire as it was sent`);
     if ((row.quiet === 1) !== (letter.quiet === true)) broken(`quiet of ${messageId} is not as it was sent`);
+    const answers = facts.messages.get(letter.reply_to ?? '');
+    if (row.hops !== (answers === undefined ? 0 : (answers.hops as number) + 1))
+      broken(`${messageId} is ${row.hops} hops from a person`);
     if ((row.held === 1) !== needsNoAnswer(letter)) broken(`${messageId} is held, or not, for no cause`);
   };
 
