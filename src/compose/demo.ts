@@ -29,15 +29,15 @@ async function play(): Promise<void> {
     env: environmentOf(home, project),
     clock: systemClock,
     cast: new Set(),
+    over: false,
   };
-  const end = async (): Promise<void> => {
-    await run(stage, ['router', 'stop']).catch(() => {});
-    await Promise.all([...stage.cast].map(killed));
-    rmSync(home, { recursive: true, force: true, maxRetries: 5 });
+  let ending: Promise<void> | undefined;
+  const end = (): Promise<void> => {
+    ending ??= endOf(stage, home);
+    return ending;
   };
-  const leave = (): void => void end().finally(() => process.exit(1));
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, leave);
-  process.stdout.once('error', leave);
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
+    process.on(signal, () => void end().finally(() => process.exit(1)));
   try {
     const whole = await tell(stage, (text) => process.stdout.write(`${text}\n`));
     if (!whole) process.exitCode = 1;
@@ -57,4 +57,20 @@ function environmentOf(home: string, project: string): Record<string, string> {
     POSTBELL_HOME: path.join(home, 'data'),
     CLAUDE_PROJECT_DIR: project,
   };
+}
+
+/** A server that is killed may just have started a router of its own, which takes a moment to be found. */
+const routerGraceMs = 300;
+const rounds = 3;
+
+/** Once, whoever asks: the actors first, so that none of them starts another router; then the router that runs. */
+async function endOf(stage: Stage, home: string): Promise<void> {
+  stage.over = true;
+  await Promise.all([...stage.cast].map(killed));
+  const backstage: Stage = { ...stage, over: false };
+  for (let round = 0; round < rounds; round += 1) {
+    await run(backstage, ['router', 'stop']).catch(() => {});
+    await new Promise<void>((resolve) => stage.clock.after(routerGraceMs, resolve));
+  }
+  rmSync(home, { recursive: true, force: true, maxRetries: 5 });
 }

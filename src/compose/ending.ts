@@ -1,5 +1,7 @@
 // How a long-lived process ends: once, in order, with status 0, by whichever signal or other cause comes first.
 
+import { replacedLine } from '../protocol/session.ts';
+
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /** @returns ends the process as a signal would */
@@ -12,4 +14,10 @@ export function endOnSignal(close: () => Promise<void>): () => void {
   };
   for (const signal of signals) process.on(signal, end);
   return end;
+}
+
+/** Of a process that serves one session and nothing else, when that has a newer connection. */
+export function endReplaced(end: () => void): void {
+  process.stderr.write(`${replacedLine}\n`);
+  end();
 }

@@ -1,5 +1,6 @@
 // `postbell router`: the router in the foreground until a signal; `router status` and `router stop` ask a running one.
 
+import { systemClock } from '../platform/clock.ts';
 import { processEnvironment } from '../platform/environment.ts';
 import { stderrLog } from '../platform/log.ts';
 import { checkSocketPath, placesOf } from '../platform/paths.ts';
@@ -10,7 +11,7 @@ import { routerAnswers } from '../router/lifecycle.ts';
 import { type Daemon, startRouter } from './daemon.ts';
 import { endOnSignal } from './ending.ts';
 import { failWithoutOutput, orFail } from './failure.ts';
-import { openLocal } from './local.ts';
+import { routerAddress } from './local.ts';
 import { openGround } from './store.ts';
 
 export function main(words: readonly string[]): Promise<void> {
@@ -38,20 +39,18 @@ async function runRouter(): Promise<void> {
   }
 }
 
+/** Nothing is opened, and so nothing made where Postbell never ran. */
 async function ask(verb: 'status' | 'stop'): Promise<void> {
-  const local = await openLocal();
-  try {
-    if (verb === 'stop' && !(await routerAnswers(local.places.routerSocket, local))) {
-      process.stdout.write('{"stopping":false}\n');
-      return;
-    }
-    const auth_token = local.address.token();
-    const client = await connectRouter(local.address.socketPath, local);
-    const asked = client.request({ type: verb, auth_token }, limits.routerCallWaitMs);
-    const { ok: _, ...answer } = await asked.finally(() => client.close());
-    const shown = verb === 'status' ? { socket: local.address.socketPath, ...answer } : answer;
-    process.stdout.write(`${JSON.stringify(shown)}\n`);
-  } finally {
-    local.close();
+  const ports = { clock: systemClock };
+  const { socketPath, token } = routerAddress(placesOf(processEnvironment), process.platform);
+  if (verb === 'stop' && !(await routerAnswers(socketPath, ports))) {
+    process.stdout.write('{"stopping":false}\n');
+    return;
   }
+  const auth_token = token();
+  const client = await connectRouter(socketPath, ports);
+  const asked = client.request({ type: verb, auth_token }, limits.routerCallWaitMs);
+  const { ok: _, ...answer } = await asked.finally(() => client.close());
+  const shown = verb === 'status' ? { socket: socketPath, ...answer } : answer;
+  process.stdout.write(`${JSON.stringify(shown)}\n`);
 }

@@ -26,7 +26,7 @@ export async function cancelTask(
       payload,
       task_id,
       status: 'canceled',
-      idempotency_key: `cancel:${sha256Hex(canonicalJson([recipient, task_id, payload]))}`,
+      idempotency_key: `cancel:${sha256Hex(canonicalJson([recipient, target_kind ?? 'principal', task_id, payload]))}`,
       ...(target_kind !== undefined && { target_kind }),
     },
     caller,

@@ -4,13 +4,14 @@
 import type { NotifyAnswer } from '../ports/router.ts';
 import type { SessionRow, Tx } from '../ports/store.ts';
 import { envelopeOf, type UnavailableReason } from '../protocol/delivery.ts';
-import { type ErrorCode, Fault, isRefusal, Refusal, type Result } from '../protocol/errors.ts';
+import { type ErrorCode, Fault, Refusal, type Result } from '../protocol/errors.ts';
 import { utf8Bytes } from '../protocol/json.ts';
 import { limits } from '../protocol/limits.ts';
 import { fallbackPrefix, type Message } from '../protocol/message.ts';
 import { nameable } from '../protocol/session.ts';
 import { checkQuota, type Draft } from './commit.ts';
 import { type Desk, newId, timestamp } from './desk.ts';
+import { checkLoop } from './guard.ts';
 
 /** The refused delivery behind a message that went to the principal instead. */
 export interface Fallback {
@@ -115,10 +116,16 @@ export function fallBack(
   if (earlier !== undefined) return earlier;
   const session = tx.sessions.registered(message.project, tx.identity.chain(message.recipient));
   if (session === undefined || !nameable(session.adapter_kind)) return refusal;
-  // Waiting for the host took time: a copy that has expired already would reach nobody.
-  if (message.expires_at !== undefined && message.expires_at <= timestamp(desk)) return refusal;
-  if (isRefusal(checkQuota(tx, desk, draft.payload_json))) return refusal;
+  // Waiting for the host took time: what has expired or was made obsolete meanwhile would reach nobody.
+  if (tx.messages.byDelivery(message.delivery_id)?.waiting !== true) return refusal;
   const copy = copyFor(desk, message, session);
+  const unfit = checkLoop(tx, copy, desk.clock.nowMs()) ?? checkQuota(tx, desk, draft.payload_json);
+  if (unfit !== undefined)
+    return new Refusal(
+      refusal.code,
+      `${refusal.message}; no copy for its principal: ${unfit.message}`,
+      refusal.details,
+    );
   tx.messages.insert({
     message: copy,
     held,

@@ -11,7 +11,7 @@ export type Reply = Pick<Message, 'message_id' | 'project' | 'recipient' | 'targ
 /** The first message that answers `sent` and is for its sender; null where none came in time. */
 export async function awaitReply(
   desk: Desk,
-  sent: Message,
+  sent: Message & { fallback?: { message_id: string } },
   caller: Caller,
   waitMs: number,
   ended?: AbortSignal,
@@ -21,10 +21,16 @@ export async function awaitReply(
   return found ?? null;
 }
 
-function replyTo(tx: Tx, sent: Message, caller: Caller): Reply | undefined {
+/** Where the send fell back, its session may see both copies and answer either. */
+function replyTo(
+  tx: Tx,
+  sent: Message & { fallback?: { message_id: string } },
+  caller: Caller,
+): Reply | undefined {
   const sessions = caller.session === undefined ? [] : tx.identity.chain(caller.session);
   const principals = [sent.sender.normalize('NFC').trim()];
-  const found = tx.messages.replyTo(sent.message_id, { principals, sessions });
+  const ids = [sent.message_id, ...(sent.fallback === undefined ? [] : [sent.fallback.message_id])];
+  const [found] = ids.flatMap((id) => tx.messages.replyTo(sent.project, id, { principals, sessions }) ?? []);
   if (found === undefined) return undefined;
   const { message_id, project, recipient, target_kind } = found;
   return { message_id, project, recipient, target_kind };

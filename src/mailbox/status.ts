@@ -18,6 +18,8 @@ export type StatusAnswer = Message & {
   /** Whether the payload was replaced by its tombstone. */
   pruned: boolean;
   payload?: Json;
+  /** The message that made it obsolete: it waits no more. */
+  superseded_by?: string;
   receipts: Fact[];
   untrusted: true;
 };
@@ -39,6 +41,7 @@ export function status(
       direction,
       delivery_state: deliveryStateOf(tx, message.delivery_id),
       pruned: false,
+      ...(stored.superseded_by !== undefined && { superseded_by: stored.superseded_by }),
       ...(direction === 'in' && { payload: JSON.parse(tx.messages.payload(msg_id).json) as Json }),
       receipts: factsOf(tx, desk, stored),
       untrusted: true,

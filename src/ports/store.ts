@@ -91,8 +91,9 @@ export interface Messages {
   lastEvent(project: string): number;
   /** Logical payload bytes of the whole store. */
   payloadBytes(): number;
-  /** The first message that answers `messageId` and is for one of these principals or sessions. */
+  /** The first message of the project that answers `messageId` and is for one of these principals or sessions. */
   replyTo(
+    project: string,
     messageId: string,
     to: { principals: readonly string[]; sessions: readonly string[] },
   ): Message | undefined;

@@ -34,7 +34,11 @@ const table = {
   session_not_nameable: row('caller', false, 'send with target_kind session, or to the principal'),
   generation_changed: row('recipient', true, 'run discover, decide again'),
   native_message_too_large: row('caller', false, 'send to the principal, or shorten'),
-  recipient_unavailable: row('recipient', true, 'retry with the same key, or let it wait'),
+  recipient_unavailable: row(
+    'recipient',
+    true,
+    'retry with the same key, or use fallback_to_principal; the message is kept',
+  ),
   router_unreachable: row('owner', true, 'start it: postbell router'),
   router_timeout: row('postbell', true, 'read receipts before retrying'),
   router_outdated: row('owner', true, 'it is replaced by itself, or by the printed command'),

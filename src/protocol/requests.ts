@@ -29,7 +29,7 @@ const scopeOptional = {
   recipient: { kind: 'name', about: 'the inbox; default: this session\u2019s own' },
 } as const;
 
-const howMany = `how many at most (default ${limits.pollCountDefault} events, ${limits.discoverCountDefault} cards)`;
+const howMany = (byDefault: number): string => `how many at most (default ${byDefault})`;
 
 export const sendFields = {
   project,
@@ -66,7 +66,7 @@ export const sendFields = {
   quiet: { kind: 'flag', about: 'a courtesy that needs no turn: wakes nobody' },
   fallback_to_principal: {
     kind: 'flag',
-    about: 'where the session refuses, send to its principal, meant for that session',
+    about: 'where the session refuses, leave it with its principal, still meant for that session alone',
   },
   expected_generation: {
     kind: 'integer',
@@ -92,13 +92,13 @@ export const pollFields = {
     kind: 'integer',
     min: 1,
     max: limits.pollCountMax,
-    about: howMany,
+    about: howMany(limits.pollCountDefault),
   },
   wait_ms: {
     kind: 'integer',
     min: 0,
     max: limits.pollWaitMsMax,
-    about: 'wait as long for a first event (default 0)',
+    about: 'wait as long for a first event (default 0, of a watch 30000)',
   },
 } as const satisfies Fields;
 
@@ -157,7 +157,7 @@ export const discoverFields = {
     kind: 'integer',
     min: 1,
     max: limits.discoverCountMax,
-    about: howMany,
+    about: howMany(limits.discoverCountDefault),
   },
   detail: { kind: 'flag', about: 'with bell, its state, waiting mail and the time of connection' },
 } as const satisfies Fields;

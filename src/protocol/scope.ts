@@ -40,7 +40,7 @@ export function readName(field: string, value: string): Result<string> {
   if (pathShaped.test(name))
     return new Refusal(
       'path_shaped_identifier',
-      `${field} looks like a file path; a valid value is "reviewer"`,
+      `${field} looks like a file path; a valid value is ${field === 'project' ? '"shop"' : '"reviewer"'}`,
       { field },
     );
   return name;

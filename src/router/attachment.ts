@@ -42,6 +42,10 @@ export interface AttachmentOptions {
   take(handOff: DeliverFrame): Promise<Outcome>;
   /** The command that ends the running router, for one that cannot make room by itself. */
   endRouter(): string;
+  /** How often to try before a first registration; without it, and after one, there is no end (decision 021). */
+  startAttemptsMax?: number;
+  /** Told when the tries are used up: nothing is tried after that. */
+  onGaveUp?(): void;
   /** Of a process that serves nothing but this session: it stops when it is replaced. Others ask again later. */
   onReplaced?(): void;
   onFault(fault: unknown): void;
@@ -67,6 +71,7 @@ export class Attachment {
   #complained = false;
   /** A router took this session since one was last started. */
   #wasThere = false;
+  #registeredOnce = false;
 
   constructor(options: AttachmentOptions) {
     this.#options = options;
@@ -129,6 +134,7 @@ export class Attachment {
       this.#key = { connection_id: String(answer.connection_id), generation: Number(answer.generation) };
       this.#ifFree = false;
       this.#wasThere = true;
+      this.#registeredOnce = true;
       this.#complained = false;
       if (this.#closed) {
         this.#forget();
@@ -192,6 +198,13 @@ export class Attachment {
 
   #backOff(): void {
     this.#failures += 1;
+    if (
+      !this.#registeredOnce &&
+      this.#failures >= (this.#options.startAttemptsMax ?? Number.POSITIVE_INFINITY)
+    ) {
+      this.#options.onGaveUp?.();
+      return;
+    }
     const base = Math.min(retryMsFirst * 2 ** (this.#failures - 1), retryMsMax);
     const spread = ((this.#options.random.bytes(1)[0] as number) / 255) * 2 - 1;
     this.#againAfter(Math.round(base * (1 + spread * retryJitter)));

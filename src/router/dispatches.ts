@@ -19,6 +19,7 @@ interface Context {
 export class Dispatches {
   readonly #context: Context;
   readonly #inFlight = new Map<string, Promise<NotifyAnswer>>();
+  readonly #projects = new Map<string, string>();
 
   constructor(context: Context) {
     this.#context = context;
@@ -26,18 +27,21 @@ export class Dispatches {
 
   begin(project: string, deliveryId: string, expectedGeneration?: number): Promise<NotifyAnswer> {
     const running = this.#inFlight.get(deliveryId);
-    // A sender that pins a registration is answered for that one alone.
-    if (running !== undefined && expectedGeneration === undefined) return running;
+    // A sender that pins a registration, or names another project, is answered for that alone.
+    const joins = expectedGeneration === undefined && this.#projects.get(deliveryId) === project;
+    if (running !== undefined && joins) return running;
     if (running !== undefined)
       return running.then(
         () => this.begin(project, deliveryId, expectedGeneration),
         () => this.begin(project, deliveryId, expectedGeneration),
       );
-    const started = dispatch(this.#context.board, project, deliveryId, expectedGeneration).finally(() =>
-      this.#inFlight.delete(deliveryId),
-    );
+    const started = dispatch(this.#context.board, project, deliveryId, expectedGeneration).finally(() => {
+      this.#inFlight.delete(deliveryId);
+      this.#projects.delete(deliveryId);
+    });
     started.catch((error: unknown) => this.#warn('dispatch failed', error, { delivery_id: deliveryId }));
     this.#inFlight.set(deliveryId, started);
+    this.#projects.set(deliveryId, project);
     return started;
   }
 

@@ -13,7 +13,7 @@ export function finish(
   tx: Tx,
   board: Switchboard,
   connection: ConnectionRow,
-  { attempt_id, delivery_id }: HandOff,
+  { attempt_id, delivery_id, content }: HandOff,
   outcome: HostOutcome,
 ): NotifyAnswer {
   const at = timestamp(board);
@@ -27,7 +27,9 @@ export function finish(
   const earlier = tx.attempts.acceptanceOf(delivery_id);
   if (outcome.outcome === 'accepted') {
     tx.attempts.finish(attempt_id, 'adapter_returned', undefined, at);
-    const acceptance = earlier ?? accept(tx, board, connection, { attempt_id, delivery_id }, outcome);
+    // A host that was handed a notice has taken no more than that, whatever it says.
+    const taken = content === 'notice' ? { ...outcome, content } : outcome;
+    const acceptance = earlier ?? accept(tx, board, connection, { attempt_id, delivery_id }, taken);
     return acceptedAnswer(acceptance);
   }
   const [state, reason] = failureOf(outcome);

@@ -33,6 +33,7 @@ export function messageOf(row: Row): Message {
   const { transport, source_host, caller_session, quiet, hops, ...columns } = row;
   const created_at = instantOf(columns.created_at as string);
   const message: Record<string, unknown> = { ...columns, created_at };
+  if (typeof columns.expires_at === 'string') message.expires_at = instantOf(columns.expires_at);
   for (const name of optionalColumns) if (message[name] === null) delete message[name];
   if (quiet === 1) message.quiet = true;
   if (hops !== 0) message.hops = hops;
@@ -96,14 +97,14 @@ type Conversations = Pick<Messages, 'replyTo' | 'automatic' | 'history'>;
 
 function conversations(database: Database, now: () => string): Conversations {
   return {
-    replyTo: (messageId, { principals, sessions }) => {
+    replyTo: (project, messageId, { principals, sessions }) => {
       const row = database.get(
         `SELECT ${messageColumns} FROM ${messageTables}
-         WHERE m.reply_to = :messageId AND (
+         WHERE m.reply_to = :messageId AND m.project = :project AND (
            (d.target_kind = 'principal' AND d.recipient IN (SELECT value FROM json_each(:principals)))
            OR (d.target_kind = 'session' AND d.recipient IN (SELECT value FROM json_each(:sessions))))
          ORDER BY m.seq LIMIT 1`,
-        { messageId, principals: JSON.stringify(principals), sessions: JSON.stringify(sessions) },
+        { project, messageId, principals: JSON.stringify(principals), sessions: JSON.stringify(sessions) },
       );
       return row && messageOf(row);
     },
@@ -163,7 +164,10 @@ function events(database: Database): Events {
           position,
           count,
         )
-        .map(({ seq, ...event }) => ({ seq: seq as number, event: event as unknown as MailEvent })),
+        .map(({ seq, created_at, ...event }) => ({
+          seq: seq as number,
+          event: { ...event, created_at: instantOf(created_at as string) } as unknown as MailEvent,
+        })),
     receiptEvents: (project, sender, position, count) =>
       database
         .all(
@@ -176,7 +180,10 @@ function events(database: Database): Events {
           position,
           count,
         )
-        .map(({ seq, ...event }) => ({ seq: seq as number, event: event as unknown as ReceiptEvent })),
+        .map(({ seq, recorded_at, ...event }) => ({
+          seq: seq as number,
+          event: { ...event, recorded_at: instantOf(recorded_at as string) } as unknown as ReceiptEvent,
+        })),
     bounds: () => {
       const first = database.get('SELECT event_id FROM event ORDER BY seq LIMIT 1')?.event_id;
       const last = database.get('SELECT max(seq) AS seq FROM event')?.seq;

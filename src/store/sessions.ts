@@ -1,6 +1,7 @@
 import type { ConnectionRow, SessionRow, Sessions } from '../ports/store.ts';
 import type { Card } from '../protocol/session.ts';
-import type { Database } from './database.ts';
+import type { Database, Row } from './database.ts';
+import { instantOf } from './instant.ts';
 
 const connectionColumns = `c.connection_id, c.project, c.session_id, c.generation, c.principal_id, c.adapter_kind, c.bell,
   c.router_instance, c.lease_expires_at_ms, c.connected_at, c.disconnect_reason`;
@@ -10,6 +11,10 @@ const isLive = 'c.disconnected_at IS NULL AND c.lease_expires_at_ms > ?';
 
 const sessionColumns =
   's.project, s.session_id, s.principal_id, s.adapter_kind, s.bell, s.host_kind, s.generation';
+
+/** With its time as it is returned. */
+const connectionOf = (row: Row | undefined): Row | undefined =>
+  row && { ...row, connected_at: instantOf(row.connected_at as string) };
 
 const ofIds = (table: string): string => `${table}.session_id IN (SELECT value FROM json_each(?))`;
 
@@ -22,7 +27,7 @@ type OfPrincipal = Pick<Sessions, 'connectionsOf' | 'projectsOf'>;
 
 function reading(database: Database): Omit<Sessions, keyof (Writing & OfPrincipal)> {
   const connection = (sql: string, ...parameters: (string | number)[]): ConnectionRow | undefined =>
-    database.get(`SELECT ${connectionColumns} FROM connection c ${sql}`, ...parameters) as
+    connectionOf(database.get(`SELECT ${connectionColumns} FROM connection c ${sql}`, ...parameters)) as
       | ConnectionRow
       | undefined;
   return {

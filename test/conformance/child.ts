@@ -2,13 +2,12 @@
 // that it appends to. It ends with its input, as a server that a host started does.
 
 import { appendFileSync } from 'node:fs';
-import { endOnSignal } from '../../src/compose/ending.ts';
+import { endOnSignal, endReplaced } from '../../src/compose/ending.ts';
 import { openLocal } from '../../src/compose/local.ts';
 import { listenerBell } from '../../src/hosts/claude-code/bell.ts';
 import { runNotifier } from '../../src/mailbox/notifier.ts';
 import { ringForHandOff } from '../../src/mailbox/ring.ts';
 import type { Bell } from '../../src/ports/bell.ts';
-import { replacedLine } from '../../src/protocol/session.ts';
 import { Attachment } from '../../src/router/attachment.ts';
 import { type FixtureKind, fixtureBell } from './fixture-bell.ts';
 
@@ -70,10 +69,7 @@ async function run(): Promise<void> {
             if (outcome.outcome === 'rejected') return { failure_code: outcome.code };
             return { content: outcome.content, receipt: outcome.receipt };
           },
-          onReplaced: () => {
-            process.stderr.write(`${replacedLine}\n`);
-            end();
-          },
+          onReplaced: () => endReplaced(end),
           onFault,
         });
   const end = endOnSignal(async () => {

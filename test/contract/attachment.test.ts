@@ -270,6 +270,35 @@ describe('a host that cannot register', () => {
     expect(gaps.slice(0, 8)).not.toEqual(wanted);
   });
 
+  it('[SES-113] that may end makes 6 tries at its start, and without end after a first success', async () => {
+    let refuses = true;
+    const fake = await openFakeRouter(desk, ({ type }) =>
+      refuses
+        ? { ok: false, error: { code: 'store_busy', message: 'locked' } }
+        : type === 'register'
+          ? registered()
+          : { ok: true, lease_ms: 60_000 },
+    );
+    let gaveUp = 0;
+    const options = {
+      startAttemptsMax: 6,
+      onGaveUp: () => {
+        gaveUp += 1;
+      },
+    };
+    attached(desk, fake.socketPath, options);
+    await pass(desk.clock, 60_000, 20);
+    expect([times(fake, 'register').length, gaveUp]).toEqual([6, 1]);
+    refuses = false;
+    attached(desk, fake.socketPath, options);
+    await pass(desk.clock, 100, 20);
+    refuses = true;
+    for (const socket of fake.sockets) socket.destroy();
+    await pass(desk.clock, 120_000, 100);
+    expect(times(fake, 'register').length).toBeGreaterThan(20);
+    expect(gaveUp).toBe(1);
+  });
+
   it('[SES-113] gives each registration 5 s, and after a first success goes on without end', async () => {
     let silent = true;
     const fake = await openFakeRouter(desk, ({ type }) =>

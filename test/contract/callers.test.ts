@@ -131,6 +131,13 @@ describe('who may do what', () => {
       expect(open(message_id)).toBe(false);
     }
     expect(desk.rows(kinds, stranger.message_id)).toEqual([{ kinds: null }]);
+    const hundred = Array.from({ length: 100 }, () => messages[0]);
+    ok(await acknowledge(desk, { project: 'shop', messages: hundred }, sessionCaller('s1')));
+    expect(
+      desk.rows(
+        `SELECT DISTINCT value FROM receipt WHERE idempotency_key = 'acknowledge_messages' AND receipt_kind = 'intake'`,
+      ),
+    ).toEqual([{ value: 'ingested' }]);
     const tooMany = Array.from({ length: 101 }, () => messages[0]);
     for (const list of [[], tooMany])
       expect(refused(await acknowledge(desk, { project: 'shop', messages: list }, alice)).code).toBe(

@@ -107,7 +107,7 @@ describe('a send to an exact session', () => {
     expect(await reasonOf()).toBe('busy');
   });
 
-  it('that fails after the commit keeps the message whole, and names it', async () => {
+  it('[MSG-041] that fails after the commit keeps the message whole, and names it', async () => {
     await attach(desk, 's1');
     const failures: [string, () => void, object?][] = [
       ['native_message_too_large', () => {}, { payload: 'x'.repeat(20_000) }],

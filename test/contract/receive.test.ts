@@ -119,7 +119,7 @@ describe('receiving', () => {
 });
 
 describe('acknowledging', () => {
-  it('[INB-074] records intake and ack for exactly the receipts given', async () => {
+  it('[INB-074, MSG-087] records intake and ack for exactly the receipts given', async () => {
     const [a, b] = (await write(2)) as [string, string];
     const [first] = ok(read()).messages;
     expect(first?.receipt).toEqual(local(a));

@@ -220,7 +220,7 @@ describe('the router', () => {
     await desk.clock.advance(10_000);
   });
 
-  it('takes a receipt of 16,384 bytes as JSON, and no larger one', async () => {
+  it('[MSG-100] takes a receipt of 16,384 bytes as JSON, and no larger one', async () => {
     const { peer, frames } = process();
     const key = await register(peer, 's1');
     const { delivery_id } = await posted(desk);

@@ -60,6 +60,11 @@ describe('an inbox', () => {
     await posted(desk, { recipient: 'Reviewer' });
     const sent = await posted(desk, { recipient: 'team/reviewer' });
     expect(sent.recipient).toBe('team/reviewer');
+    for (const kept of ['\ufb01x', 'a  b', 'x\u00a0y']) {
+      expect((await posted(desk, { recipient: kept })).recipient).toBe(kept);
+      const twin = kept.normalize('NFKC').replace(/\s+/g, ' ');
+      expect(ok(await poll(desk, { project: 'shop', recipient: twin })).events).toEqual([]);
+    }
     const of = async (recipient: string) =>
       ok(await poll(desk, { project: 'shop', recipient })).events.map(
         (event) => 'recipient' in event && event.recipient,

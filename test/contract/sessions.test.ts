@@ -55,7 +55,7 @@ describe('a registration', () => {
     ]);
   });
 
-  it('of a weaker bell is outranked; of a stronger or equal one it replaces what is live', async () => {
+  it('[SES-027] of a weaker bell is outranked; of a stronger or equal one it replaces what is live', async () => {
     const bells = ['none', 'listener', 'channel', 'codex-queue', 'acp'] as const;
     const strength = { none: 0, listener: 1, channel: 2, 'codex-queue': 2, acp: 2 };
     for (const live of bells)

@@ -107,9 +107,10 @@ export interface Attached {
 export function attached(
   desk: Scene,
   socketPath: string,
-  over: Partial<AttachmentOptions['registration']> & { take?: AttachmentOptions['take'] } = {},
+  over: Partial<AttachmentOptions['registration']> &
+    Partial<Pick<AttachmentOptions, 'take' | 'startAttemptsMax' | 'onGaveUp'>> = {},
 ): Attached {
-  const { take, ...more } = over;
+  const { take, startAttemptsMax, onGaveUp, ...more } = over;
   const found: Omit<Attached, 'attachment'> = { taken: [], faults: [], starts: 0 };
   const attachment = new Attachment({
     address: { socketPath, token: () => 'token' },
@@ -124,6 +125,8 @@ export function attached(
       found.taken.push(handOff);
       return take === undefined ? Promise.resolve({ content: 'notice', receipt: {} }) : take(handOff);
     },
+    ...(startAttemptsMax !== undefined && { startAttemptsMax }),
+    ...(onGaveUp !== undefined && { onGaveUp }),
     onFault: (fault) => found.faults.push(fault),
   });
   const whole: Attached = Object.assign(found, { attachment });

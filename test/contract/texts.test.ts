@@ -3,10 +3,12 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { describeError, Refusal } from '../../src/protocol/errors.ts';
+import type { SendAnswer } from '../../src/mailbox/send.ts';
+import { describeError, errorCodes, Refusal } from '../../src/protocol/errors.ts';
 import { renderNotice, renewalText } from '../../src/protocol/notices.ts';
 import { commands } from '../../src/surfaces/cli/commands.ts';
 import { helpFor, overview } from '../../src/surfaces/cli/help.ts';
+import { sentence } from '../../src/surfaces/cli/send.ts';
 import { instructions } from '../../src/surfaces/mcp/server.ts';
 import { tools } from '../../src/surfaces/mcp/tools.ts';
 import { root } from '../process/postbell.ts';
@@ -31,6 +33,25 @@ const documents = ['README.md', 'docs/architecture.md', 'AGENTS.md'].map((file) 
 ]);
 const everything = [...Object.entries(shown), ...documents] as [string, string][];
 
+/** What a person is told after a send, whatever became of it. */
+const answer = { message_id: 'm', recipient: 'bob', project: 'shop' } as SendAnswer;
+const native_delivery = {
+  status: 'native_accepted',
+  delivery_id: 'd',
+  receipt: {},
+  accepted_at: '',
+} as const;
+const sentences = [
+  ...(['live', 'deaf', 'away', 'gone', 'unknown', 'not_checked'] as const).map((recipient_presence) =>
+    sentence({ ...answer, recipient_presence }, []),
+  ),
+  ...['claude-listener', 'acp'].map((adapter_kind) =>
+    sentence({ ...answer, native_delivery: { ...native_delivery, adapter_kind } }, []),
+  ),
+  ...errorCodes.map((code) => describeError(new Refusal(code, '')).hint),
+];
+everything.push(...sentences.map((text, nth): [string, string] => [`sentence ${nth}`, text]));
+
 describe('every text', () => {
   it('[MSG-166, INB-157] promises no exactly-once, no reply, and no waking of a closed session', () => {
     const promises =
@@ -44,7 +65,7 @@ describe('every text', () => {
 
   it('[MSG-091, INB-080, INB-108] calls no receipt, acceptance or state read, seen, understood or done', () => {
     const claims =
-      /\b(?:was|is|has been|were) (?:read|seen|understood|done|completed) by\b|marks? (?:it |them )?as (?:read|seen|done)/i;
+      /(?<!not )\bthat you (?:have )?(?:read|understood|finished)|counts as (?:read|seen|done)|(?<!not mean that it was )\bread by (?:it|you)\b|\b(?:was|is|has been|were) (?:read|seen|understood|done|completed) by\b|marks? (?:it |them )?as (?:read|seen|done)/i;
     for (const [name, text] of everything)
       expect(`${name}: ${claims.exec(text)?.[0]}`).toBe(`${name}: undefined`);
     expect(toolText('acknowledge_messages')).toMatch(/not that you understood or finished/);

@@ -2,10 +2,12 @@
 
 import BetterSqlite3 from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
+import { ack } from '../../src/mailbox/ack.ts';
 import { intake } from '../../src/mailbox/intake.ts';
 import { poll } from '../../src/mailbox/poll.ts';
 import { receipts } from '../../src/mailbox/receipts.ts';
 import { receive } from '../../src/mailbox/receive.ts';
+import { discover } from '../../src/sessions/discover.ts';
 import { dispatch } from '../../src/sessions/dispatch.ts';
 import { attach, ok, openScene, posted, sessionCaller } from './desk.ts';
 
@@ -16,7 +18,11 @@ const isTime = (name: string): boolean => /(?:^|_)at$/.test(name);
 function timesIn(value: unknown): string[] {
   if (typeof value !== 'object' || value === null) return [];
   return Object.entries(value).flatMap(([name, one]) =>
-    isTime(name) && typeof one === 'string' ? [one] : timesIn(one),
+    isTime(name) && typeof one === 'string'
+      ? [one]
+      : name === 'last_rings'
+        ? (one as string[])
+        : timesIn(one),
   );
 }
 
@@ -43,6 +49,7 @@ describe('a time', () => {
         ok(await poll(desk, scope)),
         ok(receipts(desk, scope)),
         ok(receive(desk, { project: 'shop' }, sessionCaller('s1'))),
+        discover(desk, { project: 'shop', detail: true }),
       ];
       const stored = desk
         .rows(`SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'`)
@@ -63,8 +70,25 @@ describe('a time', () => {
       const desk = await openScene();
       const { message_id } = await posted(desk);
       const other = new BetterSqlite3(desk.path);
-      other.prepare('UPDATE message SET created_at = ?').run('2026-02-28 23:30:00');
+      await attach(desk, 's1');
+      const scope = { project: 'shop', recipient: 'bob', message_id };
+      ok(await ack(desk, { ...scope, idempotency_key: 'k' }, sessionCaller('s1')));
+      const zoneless = '2026-02-28 23:30:00';
+      for (const column of [
+        'message SET created_at',
+        'event SET created_at',
+        'receipt SET recorded_at',
+        'connection SET connected_at',
+      ])
+        other.prepare(`UPDATE ${column} = ?`).run(zoneless);
       other.close();
+      const utc = '2026-02-28T23:30:00.000Z';
+      expect(ok(await poll(desk, scope)).events).toMatchObject([{ created_at: utc }]);
+      expect(ok(await poll(desk, { project: 'shop', receipts: true, sender: 'alice' })).events).toMatchObject(
+        [{ recorded_at: utc }],
+      );
+      expect(ok(receipts(desk, scope)).receipts).toMatchObject([{ recorded_at: utc }]);
+      expect(discover(desk, { project: 'shop', detail: true })).toMatchObject([{ connected_at: utc }]);
       const [mail] = ok(receive(desk, { project: 'shop' }, sessionCaller('s1'))).messages;
       expect(mail).toMatchObject({ message_id, created_at: '2026-02-28T23:30:00.000Z' });
     } finally {

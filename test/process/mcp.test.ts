@@ -158,6 +158,19 @@ describe('postbell mcp', () => {
     await shown(null);
   });
 
+  it('[SES-027] goes on serving its tools when another process of its session has replaced it', async () => {
+    await liveCards(home, project, 1);
+    const newer = await openSession(home, { CLAUDE_CODE_SESSION_ID: 'alice-1', POSTBELL_RECIPIENT: 'alice' });
+    const generation = async () => (await liveCards(home, project, 1))[0]?.generation;
+    await expect.poll(generation, { timeout: 5_000 }).toBe(2);
+    await answer(home.env, home.project, ['send', 'alice', '--json'], 'hello');
+    for (const session of [alice, newer])
+      expect((await session.call('receive_messages', {})).data.messages).toMatchObject([
+        { payload: 'hello' },
+      ]);
+    await newer.close();
+  });
+
   it('says who it is, and lists no failed notice where none failed', async () => {
     const [card] = await liveCards(home, project, 1);
     expect((await alice.call('get_my_session_id', {})).data).toEqual({

@@ -37,7 +37,7 @@ const plain = (value: object): unknown =>
   JSON.parse(JSON.stringify(value, (name, one: unknown) => (name === 'observed_at' ? 'then' : one)));
 
 describe('the tool message and the commands', () => {
-  it('[MSG-178] take the same fields and answer the same JSON, action by action', async () => {
+  it('[MSG-178, SES-061] take the same fields and answer the same JSON, action by action', async () => {
     const send = {
       project,
       sender: 'alice',
@@ -61,6 +61,7 @@ describe('the tool message and the commands', () => {
     const asked: [string, Record<string, unknown>][] = [
       ['poll', { project, recipient: 'carol', limit: 5, wait_ms: 0 }],
       ['discover', { project, limit: 5 }],
+      ['discover', { project, detail: true }],
       ['fetch', { ...scope, target_kind: 'principal' }],
       ['activation', recorded({ value: 'failed', detail: 'no host' })],
       ['ack', recorded({})],
@@ -72,6 +73,8 @@ describe('the tool message and the commands', () => {
         action,
         plain(await command(action, request)),
       ]);
+    const [card] = (await command('discover', { project, detail: true })).cards as Record<string, unknown>[];
+    expect(card).toMatchObject({ bell: 'listener', bell_state: { state: 'live' } });
     for (const [action, more] of [
       ['disposition', { value: 'completed', detail: 'done' }],
       ['intake', { state: 'ingested' }],

@@ -180,7 +180,8 @@ export const commands: Readonly<Record<string, Command>> = {
   ),
   'inbox failed': command(
     {
-      about: 'notices of this session that its host did not take; retry makes its notifier ring at once',
+      about:
+        'notices of this session that its host did not take; retry asks its notifier, if one runs, to ring at once',
       fields: requests.failedFields,
       word: 'action',
       example: 'postbell inbox failed list',

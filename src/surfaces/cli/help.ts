@@ -54,7 +54,7 @@ const manuals: Readonly<Record<string, Manual>> = {
     words: 'wait',
     about: 'the listener that a host starts: prints a notice and exits 2 when mail rings',
     flags: [
-      ['[--session ID]', 'the session; default: the one the host names'],
+      ['[--session ID]', 'the session; default: the one in the hook\u2019s input, else main'],
       ['[--renew-after-secs N]', 'ask to be started again after so long (1 to 3000, default 3000)'],
     ],
     example: 'postbell wait --session s1',

@@ -54,7 +54,11 @@ async function perform(options: CliOptions): Promise<Result<object> | string> {
   const [first = '', second = ''] = options.words;
   if (['', '--help', '-h', 'help'].includes(first)) return overview(version);
   if (['--version', '-v', 'version'].includes(first)) return version;
-  const unknown = new Refusal('usage', `unknown command ${JSON.stringify(`${first} ${second}`.trim())}`);
+  const group = helpFor(first, '') === undefined ? '' : `; see postbell ${first} --help`;
+  const unknown = new Refusal(
+    'usage',
+    `unknown command ${JSON.stringify(`${first} ${second}`.trim())}${group}`,
+  );
   if (options.words.includes('--help')) return helpFor(first, second) ?? unknown;
   if (first === 'send') return performSend(options);
   const command = commands[`${first} ${second}`];

@@ -13,6 +13,8 @@ export interface Stage {
   clock: Clock;
   /** Everything that was started and may still run. */
   cast: Set<ChildProcess>;
+  /** The curtain is down: nobody else comes on. */
+  over: boolean;
 }
 
 export interface Ended {
@@ -25,6 +27,7 @@ export interface Ended {
 const commandWaitMs = 20_000;
 
 function start(stage: Stage, words: readonly string[], more: Readonly<Record<string, string>>): ChildProcess {
+  if (stage.over) throw new Error('the demo is over');
   const [node, program] = stage.command;
   const child = spawn(node, [program, ...words], { cwd: stage.cwd, env: { ...stage.env, ...more } });
   stage.cast.add(child);

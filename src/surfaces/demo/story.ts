@@ -35,6 +35,7 @@ export async function tell(stage: Stage, say: (text: string) => void): Promise<b
   say('   proves: it is on disk (synchronous=FULL). Not that anybody was told.');
 
   const woken = await armed;
+  if (woken.code !== 2) throw new Error(`the listener ended with ${woken.code} and did not wake its host`);
   say(
     `4. The listener wakes its host: exit ${woken.code} after ${Math.round(woken.tookMs)} ms in all, and prints`,
   );
