@@ -1,5 +1,6 @@
 // `npm run simulate`: one seed, or new seeds until the time is over.
 
+import { availableParallelism, cpus, loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
 import { type Outcome, simulate } from './run.ts';
 import { Tally } from './tally.ts';
@@ -30,12 +31,19 @@ function report({ seed, steps, failure, trace }: Outcome, asked: number): void {
 const rate = (steps: number, seconds: number, cpuSeconds: number): string =>
   `${Math.round(steps / seconds)} steps/s (${Math.round(steps / cpuSeconds)} a second of processor time)`;
 
+/** What a rate was measured under. */
+function conditions(): string {
+  const model = cpus()[0]?.model ?? 'unknown';
+  return `Node ${process.version}, ${availableParallelism()} cores (${model}), load ${loadavg()[0]?.toFixed(1)}; nothing is flushed`;
+}
+
 async function once(seed: number, steps: number): Promise<void> {
   const outcome = await simulate(seed, steps);
   say(
     `seed ${seed}, ${outcome.steps} steps, ${rate(outcome.steps, outcome.seconds, outcome.cpuSeconds)}, trace ${outcome.hash}`,
   );
   say(`${Math.round(outcome.simulatedMs / 1_000)} s simulated in ${outcome.seconds.toFixed(1)} s`);
+  say(conditions());
   for (const line of outcome.tally.lines()) say(line);
   report(outcome, steps);
 }
@@ -57,6 +65,7 @@ async function nightly(first: number, steps: number, minutes: number): Promise<v
     report(outcome, steps);
   }
   say(`seeds ${first} to ${seed - 1}, ${done} steps, ${rate(done, seconds, cpuSeconds)}`);
+  say(conditions());
   for (const line of tally.lines()) say(line);
 }
 
