@@ -38,7 +38,7 @@ function settle(tx: Tx, board: Switchboard, of: OutcomeKey, outcome: HostOutcome
   if (accepted?.attempt_id === of.attempt_id) return { duplicate: true };
   if (accepted !== undefined)
     return new Refusal('already_accepted', 'another attempt of this delivery was accepted');
-  const connection = tx.sessions.connection(of.connection_id);
+  const connection = board.leases.of(tx.sessions.connection(of.connection_id));
   if (connection?.generation !== of.generation || !isLive(connection, board.clock.nowMs()))
     return new Refusal('stale_generation', 'this connection has ended or is not yours');
   if (!timedOutHere(attempt, board.instance))

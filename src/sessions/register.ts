@@ -6,6 +6,7 @@ import { Refusal, type Result } from '../protocol/errors.ts';
 import { limits } from '../protocol/limits.ts';
 import { bellStrength, type ConnectionKey, type Registration } from '../protocol/session.ts';
 import { endConnection } from './disconnect.ts';
+import { namesOf } from './principals.ts';
 import type { Switchboard } from './switchboard.ts';
 
 export interface Registered extends ConnectionKey {
@@ -26,7 +27,7 @@ function connect(tx: Tx, board: Switchboard, registration: Registration): Result
   const nowMs = board.clock.nowMs();
   const replaced = tx.sessions.allLive(project, tx.identity.chain(session_id), nowMs);
   for (const live of replaced) {
-    const refusal = outranked(live, registration);
+    const refusal = outranked(tx, live, registration);
     if (refusal !== undefined) return refusal;
   }
   for (const live of replaced) endConnection(tx, board, live.connection_id, 'superseded');
@@ -44,8 +45,9 @@ function connect(tx: Tx, board: Switchboard, registration: Registration): Result
   return { connection_id, generation, lease_ms, replaced };
 }
 
-function outranked(live: ConnectionRow, newcomer: Registration): Refusal | undefined {
-  if (live.principal_id !== newcomer.principal_id)
+/** The scoped names of one session, before and after `/clear`, are one principal. */
+function outranked(tx: Tx, live: ConnectionRow, newcomer: Registration): Refusal | undefined {
+  if (!namesOf(tx, live.principal_id).includes(newcomer.principal_id))
     return new Refusal('session_identity_conflict', 'the session is live under another principal');
   if (newcomer.if_free || bellStrength(newcomer.bell) < bellStrength(live.bell))
     return new Refusal('bell_outranked', `the session is held by another process with bell ${live.bell}`);

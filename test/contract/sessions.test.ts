@@ -55,6 +55,15 @@ describe('a registration', () => {
     ]);
   });
 
+  it('of a session that nobody named is no other principal after /clear: it replaces what is live', async () => {
+    await attach(desk, 'a', { principal_id: 'claude-session-a' });
+    const cleared = registration('b', { principal_id: 'claude-session-b' });
+    await desk.store.write((tx) => tx.identity.link('b', 'a'));
+    expect(ok(await register(desk.board, cleared)).replaced).toMatchObject([{ session_id: 'a' }]);
+    const stranger = registration('b', { principal_id: 'claude-session-c' });
+    expect(refused(await register(desk.board, stranger)).code).toBe('session_identity_conflict');
+  });
+
   it('[SES-027] of a weaker bell is outranked; of a stronger or equal one it replaces what is live', async () => {
     const bells = ['none', 'listener', 'channel', 'codex-queue', 'acp'] as const;
     const strength = { none: 0, listener: 1, channel: 2, 'codex-queue': 2, acp: 2 };
