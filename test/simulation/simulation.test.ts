@@ -8,8 +8,8 @@ import { Tally } from './tally.ts';
 vi.mock('node:net', () => import('./net.ts'));
 vi.mock('../../src/router/socket-owner.ts', () => import('./socket-owner.ts'));
 
-const seeds = Array.from({ length: 8 }, (_, at) => at + 1);
-const steps = 6_000;
+const seeds = [1, 2, 3, 4, 5, 6, 61, 62];
+const steps = 8_000;
 const met = new Tally();
 
 const broken = async (seed: number, count: number) => {
