@@ -100,10 +100,11 @@ describe.each(kinds)('two processes of one session with the bell %s', (kind) => 
         { transport: 'cli', source_host: 'cli' },
       ),
     );
+    await pause(100);
+    // No touch: the one that rings does not hear of it, and nothing but the lock tells the other.
+    await posted({ ...desk, wake: { touch: () => {}, watch: () => () => {} } });
     first?.kill();
     const killedAt = Date.now();
-    // No touch: nothing but the lock tells the other.
-    await posted({ ...desk, wake: { touch: () => {}, watch: () => () => {} } });
     const disk = await diskMs(desk);
     await until('the other rings', () => rang(second as Talking).length > 0, 15_000);
     expect((rang(second as Talking)[0] as number) - killedAt).toBeLessThan(1_000 + disk);
