@@ -297,6 +297,8 @@ export interface ConnectionSummary {
 export interface Sessions {
   /** The newest registration record among `ids`, live or not. */
   registered(project: string, ids: readonly string[]): SessionRow | undefined;
+  /** Whether one of `ids` was ever registered, in whatever project. */
+  everRegistered(ids: readonly string[]): boolean;
   /** Of each session that ever was registered under the principal, its newest connection under it. */
   connectionsOf(project: string, principal: string): ConnectionRow[];
   /** Projects where a session with a bell is live under the principal. */

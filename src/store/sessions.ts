@@ -39,6 +39,8 @@ function reading(database: Database): Omit<Sessions, keyof (Writing & OfPrincipa
         project,
         JSON.stringify(ids),
       ) as SessionRow | undefined,
+    everRegistered: (ids) =>
+      database.get(`SELECT 1 FROM session s WHERE ${ofIds('s')} LIMIT 1`, JSON.stringify(ids)) !== undefined,
     live: (project, ids, nowMs) =>
       connection(
         `WHERE c.project = ? AND ${ofIds('c')} AND ${isLive} ORDER BY c.seq DESC LIMIT 1`,

@@ -11,15 +11,16 @@ import { answer, type Env } from './postbell.ts';
 import { liveCards, openSession, type Session } from './session.ts';
 
 /** What the host gives its listener on stdin. */
-export const payload = JSON.stringify({ session_id: 's1', hook_event_name: 'Stop' });
+const payloadOf = (session_id: string) => JSON.stringify({ session_id, hook_event_name: 'Stop' });
+export const payload = payloadOf('s1');
 
 export interface Listening {
   home: Home;
   session: Session;
   project: string;
   locks: Locks;
-  /** Starts a listener of s1. */
-  listener(more?: Env): Started;
+  /** Starts a listener, of s1 unless another is named. */
+  listener(more?: Env, sessionId?: string): Started;
   /** Sends to alice. */
   send(body: string): Promise<unknown>;
   /** Resolves once a listener holds the lock of s1. */
@@ -44,9 +45,9 @@ export async function openListening(): Promise<Listening> {
     session,
     project,
     locks,
-    listener: (more = {}) => {
+    listener: (more = {}, sessionId = 's1') => {
       const started = home.start(['wait'], more);
-      started.child.stdin?.end(payload);
+      started.child.stdin?.end(payloadOf(sessionId));
       return started;
     },
     send: (body) => answer(home.env, home.project, ['send', 'alice', '--json'], body),

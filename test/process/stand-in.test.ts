@@ -101,6 +101,25 @@ describe('a listener of an unattended host', () => {
     expect([(await armed.exited).code, armed.stderr()]).toEqual([0, '']);
     expect(Date.now() - freeAt).toBeLessThan(2_000);
   });
+
+  it('leaves also where the server had gone before it could be seen', async () => {
+    await until('the server holds its lock', serverRuns);
+    await scene.session.close();
+    await until('the lock is free', () => !serverRuns());
+    const host = scene.startHost('claude --input-format stream-json');
+    const startedAt = Date.now();
+    const late = scene.listener({ CLAUDE_CODE_SESSION_ATTENDED: '0', CLAUDE_PID: String(host.pid) });
+    expect([(await late.exited).code, late.stderr()]).toEqual([0, '']);
+    expect(Date.now() - startedAt).toBeLessThan(5_000);
+  });
+
+  it('stays where no server ever was', async () => {
+    const host = scene.startHost('claude --input-format stream-json');
+    const more = { CLAUDE_CODE_SESSION_ATTENDED: '0', CLAUDE_PID: String(host.pid) };
+    const alone = scene.listener(more, 'alone');
+    await pause(5_000);
+    expect(alone.child.exitCode).toBe(null);
+  });
 });
 
 describe('a server that starts', () => {

@@ -23,6 +23,8 @@ export interface StandInOptions {
 
 /** A server that was just replaced is not taken for gone. */
 const serverGoneMs = 1_000;
+/** One that registered and went between two looks was never seen; the server of a resumed session may still start. */
+const unseenGoneMs = 3_000;
 /** The session-start hook links the ids of a /clear within this time. */
 const standInAfterMs = 2_000;
 /** What is due waits no longer than a second. */
@@ -53,7 +55,7 @@ export function standIn(options: StandInOptions): StandIn {
       seen ||= lock === undefined;
       freeSinceMs = lock === undefined ? undefined : (freeSinceMs ?? nowMs);
       const freeMs = freeSinceMs === undefined ? 0 : nowMs - freeSinceMs;
-      const gone = options.unattended && seen && freeMs >= serverGoneMs;
+      const gone = options.unattended && serverIsGone(options, seen, freeMs);
       if (lock !== undefined) await ringWith(lock, options, !gone && freeMs >= standInAfterMs);
       return gone;
     },
@@ -63,6 +65,12 @@ export function standIn(options: StandInOptions): StandIn {
       return options.unattended && seen ? serverGoneMs : lookMs;
     },
   };
+}
+
+function serverIsGone({ desk, session }: StandInOptions, seen: boolean, freeMs: number): boolean {
+  if (seen) return freeMs >= serverGoneMs;
+  if (freeMs < unseenGoneMs) return false;
+  return desk.store.read((tx) => tx.sessions.everRegistered(tx.identity.chain(session)));
 }
 
 async function ringWith(lock: Lock, options: StandInOptions, due: boolean): Promise<void> {
