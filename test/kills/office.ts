@@ -102,6 +102,7 @@ export async function openOffice() {
     return listener;
   };
 
+  let lastHold: Promise<void> = Promise.resolve();
   return {
     home,
     facts,
@@ -109,14 +110,18 @@ export async function openOffice() {
     run,
     /** The use cases over the same store, as a process that is not killed. */
     desk: { store, clock: systemClock, random: systemRandom, wake, router: none },
-    /** Nobody else writes while `work` runs: whatever is in flight stays there. */
-    hold: async (work: () => Promise<void>): Promise<void> => {
-      holder.exec('BEGIN IMMEDIATE');
-      try {
-        await work();
-      } finally {
-        holder.exec('ROLLBACK');
-      }
+    /** Nobody else writes while `work` runs: whatever is in flight stays there. One at a time. */
+    hold: (work: () => Promise<void>): Promise<void> => {
+      const mine = lastHold.then(async () => {
+        holder.exec('BEGIN IMMEDIATE');
+        try {
+          await work();
+        } finally {
+          holder.exec('ROLLBACK');
+        }
+      });
+      lastHold = mine.catch(() => {});
+      return mine;
     },
     /** The router that runs now; sessions start another one where it has died. */
     routerPid: () =>
