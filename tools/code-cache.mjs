@@ -1,4 +1,4 @@
-// A V8 code cache for a large bundle: NAME.cjs becomes a small loader, which compiles NAME.main.cjs from the cache that
+// A V8 code cache for a bundle: NAME.cjs becomes a small loader, which compiles NAME.main.cjs from the cache that
 // this build made beside it. Another Node than the one that built rejects the cache and compiles as usual.
 
 import { execFileSync } from 'node:child_process';

@@ -29,6 +29,8 @@ export function ensureDirectory(directory: string): void {
 
 function made(directory: string): Stats {
   try {
+    const found = lstatSync(directory, { throwIfNoEntry: false });
+    if (found !== undefined) return found;
     if (makeWithParents(directory)) chmodSync(directory, 0o700);
     return lstatSync(directory);
   } catch (error) {

@@ -22,10 +22,15 @@ export interface Peer {
 /** Far more than any answer: who lets so much pile up reads nothing. */
 const unreadBytesMax = 4_194_304;
 
-export function writeTo(peer: Peer, frame: Readonly<Record<string, unknown>>): void {
-  if (peer.socket.destroyed) return;
-  peer.socket.write(writeFrame(frame));
-  if (peer.socket.writableLength > unreadBytesMax) peer.socket.destroy();
+/** Frames of one turn of the event loop, as the answers of a shared commit are, leave by one system call. */
+export function writeTo({ socket }: Peer, frame: Readonly<Record<string, unknown>>): void {
+  if (socket.destroyed) return;
+  if (socket.writableCorked === 0) {
+    socket.cork();
+    process.nextTick(() => socket.uncork());
+  }
+  socket.write(writeFrame(frame));
+  if (socket.writableLength > unreadBytesMax) socket.destroy();
 }
 
 interface Waiting {

@@ -1,6 +1,5 @@
 // One command: words in, one line out, an exit status. 0 success, 1 refused or failed; 2 belongs to `postbell wait`.
 
-import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { failureLine, isRefusal, Refusal, type Result } from '../../protocol/errors.ts';
 import { harmless } from '../../protocol/json.ts';
@@ -129,6 +128,8 @@ async function readBody(terminal: Terminal): Promise<Result<string>> {
 }
 
 async function typed({ input, err }: Terminal): Promise<string> {
+  // Loaded where somebody types: it costs every other command 5 percent of its start.
+  const { createInterface } = await import('node:readline');
   err('Message (an empty line ends it):\n');
   const lines: string[] = [];
   for await (const line of createInterface({ input })) {
