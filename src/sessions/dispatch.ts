@@ -10,7 +10,7 @@ import type { Json } from '../protocol/json.ts';
 import { acceptedAnswer, finish } from './outcome.ts';
 import { recordPatiently } from './record.ts';
 import type { HandOff, Switchboard } from './switchboard.ts';
-import { principalTarget, rootOf, sessionTarget, type Target } from './target.ts';
+import { principalTarget, sessionTarget, type Target } from './target.ts';
 
 /** What the first transaction decided. */
 type Plan = { answer: NotifyAnswer } | { connection: ConnectionRow; handOff: HandOff };
@@ -60,7 +60,7 @@ function decide(
 /** Attempt and coverage in one transaction: from here on the session's notifier leaves this delivery alone. */
 function begin(tx: Tx, board: Switchboard, { message }: StoredMessage, target: Target): Plan {
   const { delivery_id, project } = message;
-  const { connection } = target;
+  const { connection, sessionRoot } = target;
   const attempt_id = newId(board, 'att');
   const { connection_id, principal_id, session_id } = connection;
   tx.attempts.start({
@@ -70,7 +70,7 @@ function begin(tx: Tx, board: Switchboard, { message }: StoredMessage, target: T
     router_instance: board.instance,
     at: timestamp(board),
   });
-  const notificationId = joinReservation(tx, board, rootOf(tx, connection), delivery_id);
+  const notificationId = joinReservation(tx, board, sessionRoot, delivery_id);
   const of = { attempt_id, delivery_id, project, principal_id, session_id };
   const handOff: HandOff =
     target.full === undefined

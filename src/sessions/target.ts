@@ -11,6 +11,8 @@ import { namesOf } from './principals.ts';
 
 export interface Target {
   connection: ConnectionRow;
+  /** The first id of its session, by which its reservation is named. */
+  sessionRoot: string;
   /** The whole message, for a host that may be handed it; else it gets a notice. */
   full?: Json;
 }
@@ -53,7 +55,7 @@ export function sessionTarget(
     return { answer: { delivered: true, quieted: quietedAs(stored) } };
   if (live.bell === 'none') return not('no_bell');
   if (isBusy(tx, live)) return not('busy');
-  return { connection: live, ...(takesWhole(live) && { full: whole }) };
+  return { connection: live, sessionRoot: firstOf(ids), ...(takesWhole(live) && { full: whole }) };
 }
 
 /** The newest live session of the principal that has a bell, if the delivery may be handed over at all. */
@@ -72,10 +74,10 @@ export function principalTarget(tx: Tx, stored: StoredMessage, nowMs: number): F
   const checkpoint = tx.sessions.checkpoint(message.project, live.principal_id);
   if (checkpoint === undefined || stored.event_seq <= checkpoint) return not('before_checkpoint');
   const full = takesWhole(live) ? wholeOf(tx, stored) : undefined;
-  if (full === undefined && currentReservation(tx, rootOf(tx, live), nowMs) !== undefined)
-    return not('covered');
+  const sessionRoot = firstOf(tx.identity.chain(live.session_id));
+  if (full === undefined && currentReservation(tx, sessionRoot, nowMs) !== undefined) return not('covered');
   if (isBusy(tx, live)) return not('busy');
-  return { connection: live, ...(full !== undefined && { full }) };
+  return { connection: live, sessionRoot, ...(full !== undefined && { full }) };
 }
 
 /** What is meant for one session stays with it when it has come back under another principal. */
@@ -91,9 +93,7 @@ function isOrWasUnder(
   );
 }
 
-/** The first id of the connection's session, by which its reservation is named. */
-export const rootOf = (tx: Tx, connection: ConnectionRow): string =>
-  tx.identity.chain(connection.session_id)[0] as string;
+const firstOf = (chain: readonly string[]): string => chain[0] as string;
 
 /** Only a channel shows a whole message; every other host reads it from the inbox. */
 const takesWhole = (connection: ConnectionRow): boolean => connection.bell === 'channel';
