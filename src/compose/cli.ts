@@ -19,7 +19,8 @@ export async function main(words: readonly string[]): Promise<void> {
     words,
     terminal: {
       input: process.stdin,
-      out: (text) => process.stdout.write(text),
+      // Where it cannot be written, the process ends.
+      out: (text) => new Promise((resolve) => process.stdout.write(text, (error) => error ?? resolve())),
       err: (text) => process.stderr.write(text),
     },
     open: async () => {

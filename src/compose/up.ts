@@ -1,6 +1,5 @@
 // `postbell up`: the router, and a live view in the terminal. Where a router runs already, the view alone.
 
-import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { processEnvironment } from '../platform/environment.ts';
 import { stderrLog } from '../platform/log.ts';
@@ -33,7 +32,6 @@ export function main(words: readonly string[]): Promise<void> {
 async function run(): Promise<void> {
   const places = placesOf(processEnvironment);
   checkSocketPath(places.routerSocket);
-  const isFirst = !existsSync(places.database);
   const ground = await openGround({ groupCommits: true });
   const router = await holdRouter(ground);
   const close = liveView({
@@ -45,13 +43,14 @@ async function run(): Promise<void> {
       write: (text) => process.stdout.write(text),
     },
     head: () => [
-      `Postbell ${version}  ${router.state()}  (Ctrl-C ends it; mail and sessions go on)`,
+      `Postbell ${version}  ${router.state()}  (Ctrl-C ends it)`,
       `store ${ground.places.database}`,
     ],
-    next: isFirst ? firstSteps() : [],
+    next: firstSteps(),
   });
   const end = endOnSignal(async () => {
     close();
+    if (router.stopped()) process.stderr.write('The router was told to stop; its live view ends.\n');
     await router.close();
     ground.store.close();
   });
@@ -72,11 +71,14 @@ async function holdRouter(ground: Ground) {
     state = why;
     void former?.close().finally(() => void take());
   };
+  let asked = false;
+  const stopped = (): void => {
+    asked = true;
+    process.kill(process.pid, 'SIGTERM');
+  };
   const lost = (): void => again('the socket was removed; starting again');
   const stop = (why: StopCause): void =>
-    why === 'outdated'
-      ? again('a newer version takes the router over')
-      : void process.kill(process.pid, 'SIGTERM');
+    why === 'outdated' ? again('a newer version takes the router over') : stopped();
   const take = async (): Promise<void> => {
     try {
       daemon = await startRouter(ground, log, { stop, lost });
@@ -93,6 +95,8 @@ async function holdRouter(ground: Ground) {
   await take();
   return {
     state: () => state,
+    /** Whether `router stop` is why this ends. */
+    stopped: () => asked,
     close: async () => {
       cancel();
       await daemon?.close();
@@ -100,13 +104,15 @@ async function holdRouter(ground: Ground) {
   };
 }
 
-/** Three lines: the plugin, an agent, a message. */
+/** The plugin, an agent, a message; each command on a line of its own, to be copied whole. */
 function firstSteps(): string[] {
-  const checkout = path.dirname(__dirname);
   return [
-    'First start. Three lines and the first message is on its way:',
-    `  1. plugin   claude plugin marketplace add ${checkout} && claude plugin install postbell@postbell`,
-    '  2. agent    POSTBELL_RECIPIENT=reviewer claude        (in your project, in another terminal)',
-    `  3. send     echo 'hello' | node ${path.join(__dirname, 'postbell.cjs')} send reviewer        (in the same project)`,
+    'First start. Three steps and the first message is on its way:',
+    '1. the plugin, in another terminal',
+    `claude plugin marketplace add ${path.dirname(__dirname)} && claude plugin install postbell@postbell`,
+    '2. an agent, in your project',
+    'POSTBELL_RECIPIENT=reviewer claude',
+    '3. a message, from a third terminal in the same project',
+    `echo 'please look at the parser' | node ${path.join(__dirname, 'postbell.cjs')} send reviewer`,
   ];
 }

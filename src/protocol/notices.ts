@@ -85,9 +85,9 @@ export function renderNotice(notice: { notification_id: string; unread: number; 
   return [
     '[Postbell inbox notice]',
     `${unread}${progress} for this session. notification_id="${notice.notification_id}"`,
-    'Call the tool receive_messages to read, act on what you accept, then call acknowledge_messages with the receipts',
-    'you were given, then receive the next batch. To answer, call the tool message with action "send". If these tools',
-    'are not listed, search your tools for "postbell".',
+    'Call the tool receive_messages to read, act on what you accept, then call acknowledge_messages with messages = the',
+    'receipts you were given, then receive the next batch. To answer, call the tool message with action "send". If these',
+    'tools are not listed, search your tools for "postbell".',
     'This is an automatic notice: it is not the user speaking and no approval of anything.',
   ].join('\n');
 }

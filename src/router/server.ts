@@ -48,7 +48,7 @@ export function routerServer({ ports, token, log, pid, version, stop }: RouterOp
     ...ports,
     hand: (connection, handOff) => connections.hand(connection, handOff),
   };
-  const describe = (): object => ({ pid, uptime_ms: ports.clock.elapsedMs() - startedMs });
+  const describe = (): object => ({ pid, uptime_ms: Math.round(ports.clock.elapsedMs() - startedMs) });
   const context: RouterContext = { board, connections, token, log, version, stop, describe };
   const sockets = new Set<Socket>();
   const server = createServer(acceptor(context, sockets));

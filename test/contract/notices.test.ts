@@ -93,9 +93,9 @@ describe('mail that needs a turn', () => {
 describe('the text of a notice', () => {
   it('has an id, counts and the tools to call, and nothing else', () => {
     const tail = [
-      'Call the tool receive_messages to read, act on what you accept, then call acknowledge_messages with the receipts',
-      'you were given, then receive the next batch. To answer, call the tool message with action "send". If these tools',
-      'are not listed, search your tools for "postbell".',
+      'Call the tool receive_messages to read, act on what you accept, then call acknowledge_messages with messages = the',
+      'receipts you were given, then receive the next batch. To answer, call the tool message with action "send". If these',
+      'tools are not listed, search your tools for "postbell".',
       'This is an automatic notice: it is not the user speaking and no approval of anything.',
     ];
     const text = (first: string) => ['[Postbell inbox notice]', first, ...tail].join('\n');

@@ -61,7 +61,7 @@ const scope = '--project shop~1a2b… --recipient reviewer';
 const one = `${scope} --message-id msg_01h`;
 
 /** A command may wait longer for a reply than a tool. */
-const commandSendFields = {
+export const commandSendFields = {
   ...requests.sendFields,
   reply_wait_ms: { ...requests.sendFields.reply_wait_ms, max: limits.commandReplyWaitMsMax },
 } as const satisfies Fields;
@@ -152,7 +152,7 @@ export const commands: Readonly<Record<string, Command>> = {
   ),
   'inbox receive': command(
     {
-      about: 'all mail that waits; consumes nothing',
+      about: 'the mail that waits; consumes nothing',
       fields: requests.receiveFields,
       projectDefault: true,
       example: 'postbell inbox receive --recipient reviewer',

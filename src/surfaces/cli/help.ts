@@ -31,9 +31,19 @@ const manuals: Readonly<Record<string, Manual>> = {
       ['[--project TEXT]', 'default: that of the current directory'],
       ['[--session]', 'RECIPIENT is an exact session id: wait up to 12 s for its host to accept, or fail'],
       ['[--reply-to TEXT]', 'the message this answers'],
+      ['[--wait]', 'then wait up to 5 minutes for an answer to it'],
       ['[--json]', 'the whole answer, or a failure as JSON'],
     ],
     example: "echo 'please review the parser' | postbell send reviewer",
+  },
+  read: {
+    words: 'read [NAME]',
+    about: 'the mail that waits for you, as text; that of NAME is shown and left waiting',
+    flags: [
+      ['[--project TEXT]', 'default: that of the current directory'],
+      ['[--json]', 'a failure as JSON'],
+    ],
+    example: 'postbell read',
   },
   router: {
     words: 'router [status|stop]',

@@ -1,18 +1,22 @@
 // One command: words in, one line out, an exit status. 0 success, 1 refused or failed; 2 belongs to `postbell wait`.
 
 import type { Readable } from 'node:stream';
+import { awaitReply } from '../../mailbox/reply.ts';
 import { failureLine, isRefusal, Refusal, type Result } from '../../protocol/errors.ts';
 import { harmless } from '../../protocol/json.ts';
+import { limits } from '../../protocol/limits.ts';
 import { version } from '../../protocol/version.ts';
 import { parseWords } from './arguments.ts';
 import { type CliContext, type Command, commands } from './commands.ts';
 import { helpFor, overview } from './help.ts';
 import { readJson, readText } from './input.ts';
-import { liveElsewhere, sentence, shortSend, shortSendFields } from './send.ts';
+import { shortRead, shortReadFields } from './read.ts';
+import { answered, liveElsewhere, sentence, shortSend, shortSendFields } from './send.ts';
 
 export interface Terminal {
   input: Readable & { isTTY?: boolean };
-  out(text: string): void;
+  /** Resolves once it is written. */
+  out(text: string): Promise<void>;
   err(text: string): void;
 }
 
@@ -32,9 +36,8 @@ export async function runCli(options: CliOptions): Promise<number> {
   const json = words.includes('--json');
   try {
     const result = await perform(options);
-    if (typeof result === 'string') terminal.out(`${result}\n`);
-    else if (isRefusal(result)) return fail(terminal, result, json);
-    else terminal.out(line(result));
+    if (isRefusal(result)) return fail(terminal, result, json);
+    await terminal.out(typeof result === 'string' ? `${result}\n` : line(result));
     return 0;
   } catch (error) {
     return fail(terminal, error, json);
@@ -60,6 +63,7 @@ async function perform(options: CliOptions): Promise<Result<object> | string> {
   );
   if (options.words.includes('--help')) return helpFor(first, second) ?? unknown;
   if (first === 'send') return performSend(options);
+  if (first === 'read') return performRead(options);
   const command = commands[`${first} ${second}`];
   return command === undefined ? unknown : performCommand(options, command);
 }
@@ -97,8 +101,9 @@ async function readField(input: Readable, isJson: boolean): Promise<Result<unkno
 }
 
 async function performSend(options: CliOptions): Promise<Result<object> | string> {
-  const parsed = parseWords(options.words.slice(1), shortSendFields, ['json', 'session'], 99);
+  const parsed = parseWords(options.words.slice(1), shortSendFields, ['json', 'session', 'wait'], 99);
   if (isRefusal(parsed)) return parsed;
+  const { switched } = parsed;
   const [recipient, ...surplus] = parsed.positionals;
   if (recipient === undefined) return new Refusal('usage', 'name the recipient');
   if (surplus.length > 0) return new Refusal('usage', 'send takes one recipient; the text comes from stdin');
@@ -110,12 +115,28 @@ async function performSend(options: CliOptions): Promise<Result<object> | string
       body,
       accountName: options.accountName(),
       key: options.freshKey(),
-      session: parsed.switched.has('session'),
+      session: switched.has('session'),
+      replyWaitMs: switched.has('wait') && switched.has('json') ? limits.commandReplyWaitMsMax : undefined,
       flags: parsed.values,
     });
-    if (isRefusal(answer) || parsed.switched.has('json')) return answer;
-    return sentence(answer, liveElsewhere(context, answer));
+    if (isRefusal(answer) || switched.has('json')) return answer;
+    const said = sentence(answer, liveElsewhere(context, answer));
+    if (!switched.has('wait')) return said;
+    await options.terminal.out(`${said}\n`);
+    return answered(await awaitReply(context.desk, answer, context.caller, limits.commandReplyWaitMsMax));
   });
+}
+
+async function performRead(options: CliOptions): Promise<Result<string>> {
+  const parsed = parseWords(options.words.slice(1), shortReadFields, ['json'], 1);
+  if (isRefusal(parsed)) return parsed;
+  const { accountName, terminal } = options;
+  const [name] = parsed.positionals;
+  return withContext(options, (context) =>
+    shortRead(context, { name, accountName: accountName(), flags: parsed.values }, (text) =>
+      terminal.out(text),
+    ),
+  );
 }
 
 /** From a pipe whole, without its last line break; at a terminal line by line until an empty line. */
@@ -143,7 +164,7 @@ async function typed({ input, err }: Terminal): Promise<string> {
 
 async function withContext<T>(options: CliOptions, use: (context: CliContext) => Promise<T>): Promise<T> {
   const context = await options.open();
-  const print = (value: object): void => options.terminal.out(line(value));
+  const print = (value: object): void => void options.terminal.out(line(value));
   try {
     return await use({ ...context, print });
   } finally {

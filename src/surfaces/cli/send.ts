@@ -6,9 +6,8 @@ import { Fault, isRefusal, type Result } from '../../protocol/errors.ts';
 import { type Fields, readFields } from '../../protocol/fields.ts';
 import { quoted } from '../../protocol/json.ts';
 import { limits } from '../../protocol/limits.ts';
-import { sendFields } from '../../protocol/requests.ts';
 import type { Presence } from '../../protocol/session.ts';
-import type { CliContext } from './commands.ts';
+import { type CliContext, commandSendFields } from './commands.ts';
 
 export const shortSendFields = {
   project: { kind: 'name', about: 'default: that of the current directory' },
@@ -23,10 +22,11 @@ export async function shortSend(
     accountName: string;
     key: string;
     session: boolean;
+    replyWaitMs: number | undefined;
     flags: Record<string, unknown>;
   },
 ): Promise<Result<SendAnswer>> {
-  const request = readFields(sendFields, {
+  const request = readFields(commandSendFields, {
     project: await context.project(),
     ...given.flags,
     sender: context.caller.principal ?? given.accountName,
@@ -34,6 +34,7 @@ export async function shortSend(
     idempotency_key: given.key,
     payload: given.body,
     ...(given.session && { target_kind: 'session' }),
+    ...(given.replyWaitMs !== undefined && { reply_wait_ms: given.replyWaitMs }),
   });
   return isRefusal(request) ? request : send(context.desk, request, context.caller);
 }
@@ -77,3 +78,9 @@ export function sentence(answer: SendAnswer, elsewhere: readonly string[]): stri
       : `. One is live in ${elsewhere.map(quoted).join(', ')}: send from there, or with --project`;
   return `${stored}; ${known[answer.recipient_presence ?? 'not_checked']}${hint}.`;
 }
+
+/** How the wait for an answer ended; its text is read like all other mail. */
+export const answered = (reply: SendAnswer['reply']): string =>
+  reply == null
+    ? 'No answer yet; one may still come.'
+    : `Answered by ${reply.message_id}; postbell read shows it.`;

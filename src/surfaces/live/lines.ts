@@ -30,9 +30,9 @@ function said(item: FeedItem): string {
     case 'notice':
       return `notice             session ${session}  for its listener (messages: ${item.detail})`;
     case 'attempt':
-      return `hand-over ${message}  session ${session}  (begun; bell ${item.detail})`;
+      return `handing   ${message}  session ${session}  (begun; bell ${item.detail})`;
     case 'host_accept':
-      return `accepted  ${message}  session ${session}  (${item.detail}; not known to be read)`;
+      return `handed    ${message}  session ${session}  (${item.detail}; not known to be read)`;
     case 'intake':
       return `taken in  ${message}  by ${quoted(item.to)}  (${item.detail})`;
     case 'ack':

@@ -20,7 +20,7 @@ export interface LiveViewOptions {
   screen: Screen;
   /** Lines that stand at the top, anew at each drawing. */
   head(): string[];
-  /** What a new user needs next; stands until a first session connects. */
+  /** What a new user needs next, with commands to copy; stands until the store has a message. */
   next: string[];
 }
 
@@ -38,14 +38,14 @@ export function liveView({ desk, screen, head, next }: LiveViewOptions): () => v
   const { store, clock, wake } = desk;
   let position = store.read((tx) => tx.feed.end());
   const kept: string[] = [];
-  let connected = false;
+  let begun = position.message > 0;
   let cancelTick = (): void => {};
 
   const read = (): void => {
     for (;;) {
       const since = store.read((tx) => tx.feed.since(position));
       position = since.position;
-      connected ||= since.items.some((item) => item.kind === 'connected');
+      begun ||= since.items.some((item) => item.kind === 'message');
       const lines = since.items.map((item) => feedLine(item));
       kept.push(...lines);
       kept.splice(0, Math.max(kept.length - keptMax, 0));
@@ -66,16 +66,18 @@ export function liveView({ desk, screen, head, next }: LiveViewOptions): () => v
 
   const draw = (): void => {
     const columns = screen.columns();
-    const top = [
-      ...head(),
-      '',
-      ...sessionLines(desk),
-      ...waitingLines(desk),
-      '',
-      ...(connected ? [] : [...next, '']),
-    ];
-    const room = Math.max(screen.rows() - top.length - 1, 3);
-    screen.write(`${clear}${[...top, ...kept.slice(-room)].map((line) => cut(line, columns)).join('\r\n')}`);
+    const top = [...head(), '', ...sessionLines(desk), ...waitingLines(desk), ''].map((line) =>
+      cut(line, columns),
+    );
+    // Not cut: half a command does something else.
+    const steps = begun ? [] : [...next, ''];
+    const taken = steps.reduce(
+      (rows, line) => rows + Math.max(Math.ceil(line.length / columns), 1),
+      top.length,
+    );
+    const room = Math.max(screen.rows() - taken - 1, 3);
+    const events = kept.slice(-room).map((line) => cut(line, columns));
+    screen.write(`${clear}${[...top, ...steps, ...events].join('\r\n')}`);
   };
 
   const tick = (): void => {
@@ -84,7 +86,7 @@ export function liveView({ desk, screen, head, next }: LiveViewOptions): () => v
   };
 
   if (screen.isTerminal) screen.write(`${alternateScreen}${hideCursor}`);
-  else screen.write(`${[...head(), '', ...next, ''].join('\n')}\n`);
+  else screen.write(`${[...head(), '', ...(begun ? [] : [...next, ''])].join('\n')}\n`);
   const unwatch = wake.watch(look);
   tick();
   return () => {
@@ -100,7 +102,7 @@ function sessionLines({ store, clock }: LiveViewOptions['desk']): string[] {
   if (sessions.length === 0) return ['No session is connected.'];
   const rows = sessions.map(
     (row) =>
-      `  ${quoted(row.principal_id)}  in ${shortProject(row.project)}  bell ${row.bell}  session ${quoted(row.session_id)}`,
+      `  ${quoted(row.principal_id)}  session ${quoted(row.session_id)}  bell ${row.bell}  in ${shortProject(row.project)}`,
   );
   return [
     `${sessions.length} live session${sessions.length === 1 ? '' : 's'}:`,
@@ -111,14 +113,16 @@ function sessionLines({ store, clock }: LiveViewOptions['desk']): string[] {
 
 /** For whom mail waits: also for names that nobody has. */
 function waitingLines({ store }: LiveViewOptions['desk']): string[] {
-  const inboxes = store.read((tx) => tx.waiting.inboxes(inboxesMax));
+  const inboxes = store.read((tx) => tx.waiting.inboxes(inboxesMax + 1));
   const named = inboxes.map(
-    (row) => `${quoted(row.recipient)} in ${shortProject(row.project)} ${row.waiting}`,
+    (row) => `  ${quoted(row.recipient)}  in ${shortProject(row.project)}  ${row.waiting}`,
   );
-  return inboxes.length === 0 ? [] : [`Mail waits: ${named.join(', ')}`];
+  if (inboxes.length === 0) return [];
+  return ['Mail waits:', ...named.slice(0, inboxesMax), ...(named.length > inboxesMax ? ['  and more'] : [])];
 }
 
-/** Control characters of names are quoted already; a line is cut to the screen. */
+/** Control characters of names are quoted already; a line is cut to the screen, and says so. */
 function cut(line: string, columns: number): string {
-  return Array.from(line).slice(0, columns).join('');
+  const characters = Array.from(line);
+  return characters.length <= columns ? line : `${characters.slice(0, columns - 1).join('')}…`;
 }
