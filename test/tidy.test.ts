@@ -52,7 +52,11 @@ describe('this repository', () => {
       'export const b = new Date();',
       'export const c = performance.now();',
       'setTimeout(() => {}, 1);',
-      `export const sql = "SELECT datetime('now'), unixepoch()";`,
+      'setInterval(() => {}, 1);',
+      `export const sql = "SELECT datetime('now')";`,
+      `export const sql = "SELECT strftime('%s', 'now')";`,
+      'export const sql = "SELECT unixepoch()";',
+      'export const sql = "INSERT INTO t VALUES (CURRENT_TIMESTAMP)";',
     ];
     for (const line of other)
       for (const folder of ['mailbox', 'sessions', 'router', 'store', 'protocol'])

@@ -5,10 +5,12 @@ import type { Caller } from '../mailbox/desk.ts';
 import { systemClock } from '../platform/clock.ts';
 import { processEnvironment } from '../platform/environment.ts';
 import { systemRandom } from '../platform/random.ts';
+import { say } from '../platform/stderr.ts';
+import { Fault } from '../protocol/errors.ts';
 import { makeId } from '../protocol/id.ts';
 import { runCli } from '../surfaces/cli/run.ts';
 import { failWithoutOutput } from './failure.ts';
-import { hostSession, pinnedSession, principalOf } from './identity.ts';
+import { hostSession, pinIgnored, pinnedSession, principalOf } from './identity.ts';
 import { type Local, openLocal } from './local.ts';
 import { projectOf } from './project.ts';
 
@@ -21,9 +23,11 @@ export async function main(words: readonly string[]): Promise<void> {
       input: process.stdin,
       // Where it cannot be written, the process ends.
       out: (text) => new Promise((resolve) => process.stdout.write(text, (error) => error ?? resolve())),
-      err: (text) => process.stderr.write(text),
+      err: (text) => say(text),
     },
     open: async () => {
+      const unpinned = pinIgnored(processEnvironment);
+      if (unpinned !== undefined) throw new Fault('invalid_request', `POSTBELL_SESSION: ${unpinned}`);
       local = await openLocal();
       return {
         desk: local,

@@ -128,8 +128,10 @@ async function takeStartLock(ground: RouterGround): Promise<Lock> {
 
 /** 32 random bytes in hex, made once. */
 function token({ places, random }: RouterGround): string {
-  const found = readPrivateFile(places.routerToken);
-  if (found !== undefined) return found.trim();
+  const found = readPrivateFile(places.routerToken)?.trim();
+  if (found !== undefined && /^[0-9a-f]{64}$/.test(found)) return found;
+  // Half a token is none; this router holds the lock under which one is made.
+  rmSync(places.routerToken, { force: true });
   createPrivateOnce(places.routerToken, `${hex(random.bytes(32))}\n`);
   return (readPrivateFile(places.routerToken) as string).trim();
 }

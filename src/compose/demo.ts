@@ -19,7 +19,7 @@ export function main(words: readonly string[]): Promise<void> {
 }
 
 async function play(): Promise<void> {
-  const home = mkdtempSync(path.join(tmpdir(), 'postbell-demo-'));
+  const home = throwAwayHome();
   const project = path.join(home, 'demo');
   mkdirSync(project);
   const stage: Stage = {
@@ -36,6 +36,8 @@ async function play(): Promise<void> {
     ending ??= endOf(stage, home);
     return ending;
   };
+  // Nobody listens to the story any more.
+  process.stdout.on('error', () => void end().finally(() => process.exit(1)));
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
     process.on(signal, () => void end().finally(() => process.exit(1)));
   try {
@@ -43,6 +45,17 @@ async function play(): Promise<void> {
     if (!whole) process.exitCode = 1;
   } finally {
     await end();
+  }
+}
+
+function throwAwayHome(): string {
+  try {
+    return mkdtempSync(path.join(tmpdir(), 'postbell-demo-'));
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new Fault('store_unwritable', `no directory can be made in ${tmpdir()} (${code})`, {
+      cause: error,
+    });
   }
 }
 

@@ -1,5 +1,6 @@
 // How a long-lived process ends: once, in order, with status 0, by whichever signal or other cause comes first.
 
+import { say } from '../platform/stderr.ts';
 import { replacedLine } from '../protocol/session.ts';
 
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
@@ -18,6 +19,6 @@ export function endOnSignal(close: () => Promise<void>): () => void {
 
 /** Of a process that serves one session and nothing else, when that has a newer connection. */
 export function endReplaced(end: () => void): void {
-  process.stderr.write(`${replacedLine}\n`);
+  say(`${replacedLine}\n`);
   end();
 }

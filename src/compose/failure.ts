@@ -1,5 +1,6 @@
 // How every process ends that could not do what it was started for: one line, exit status 1.
 
+import { say } from '../platform/stderr.ts';
 import { Fault, failureLine } from '../protocol/errors.ts';
 
 /** Runs `work` with the words but `--json`, which asks for the failure as JSON. */
@@ -10,7 +11,7 @@ export async function orFail(
   try {
     await work(words.filter((word) => word !== '--json'));
   } catch (error) {
-    process.stderr.write(failureLine(error, words.includes('--json')));
+    say(failureLine(error, words.includes('--json')));
     process.exitCode = 1;
   }
 }
@@ -22,9 +23,7 @@ export async function orFail(
 export function failWithoutOutput(words: readonly string[]): void {
   process.stdout.once('error', (error: NodeJS.ErrnoException) => {
     const text = `the answer cannot be written (${error.code}); what was asked for may be done`;
-    process.stderr.write(
-      failureLine(new Fault('internal_error', text, { cause: error }), words.includes('--json')),
-    );
+    say(failureLine(new Fault('internal_error', text, { cause: error }), words.includes('--json')));
     process.exit(1);
   });
 }

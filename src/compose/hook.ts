@@ -2,6 +2,7 @@
 // exit 0.
 
 import { processEnvironment, setting } from '../platform/environment.ts';
+import { say } from '../platform/stderr.ts';
 import { describeError, Fault } from '../protocol/errors.ts';
 import { limits } from '../protocol/limits.ts';
 import { readPayload } from '../surfaces/hooks/input.ts';
@@ -27,7 +28,7 @@ async function startSession(): Promise<void> {
     );
     const ground = await openGround({ lockWaitMs: limits.hookStoreWaitMs });
     try {
-      const payload = await readPayload(process.stdin);
+      const payload = await readPayload(process.stdin, ground);
       const principal = principalOf(processEnvironment, 'claude', payload.session_id ?? '');
       const host = hostProcess(processEnvironment, process.ppid);
       process.stdout.write(await sessionStart(ground, payload, host, { principal, project }));
@@ -40,5 +41,5 @@ async function startSession(): Promise<void> {
 }
 
 function note(error: unknown): void {
-  process.stderr.write(`postbell: ${describeError(error).code}\n`);
+  say(`postbell: ${describeError(error).code}\n`);
 }

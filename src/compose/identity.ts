@@ -22,6 +22,14 @@ export function pinnedSession(environment: Environment): string | undefined {
   return pinned !== undefined && isSessionId(pinned) ? pinned : undefined;
 }
 
+/** Why a pinned id does not count; undefined where there is none, or a valid one. */
+export function pinIgnored(environment: Environment): string | undefined {
+  const pinned = setting(environment, 'POSTBELL_SESSION');
+  return pinned === undefined || isSessionId(pinned)
+    ? undefined
+    : 'a session id has 1 to 128 characters, no control characters and no white space around it';
+}
+
 /** Why a declared recipient does not count; undefined where there is none, or a valid one. */
 export function recipientIgnored(environment: Environment): string | undefined {
   const declared = setting(environment, 'POSTBELL_RECIPIENT');

@@ -40,10 +40,12 @@ export function routerAddress(places: Places, platform: string): RouterAddress {
       try {
         checkSocketPath(places.routerSocket);
       } catch (error) {
-        throw new Fault('router_unreachable', (error as Fault).message, { cause: error });
+        throw new Fault('router_unreachable', `${(error as Fault).message} (POSTBELL_ROUTER_SOCKET)`, {
+          cause: error,
+        });
       }
       const token = readPrivateFile(places.routerToken);
-      if (token === undefined) throw new Fault('router_unreachable', 'no router was ever started here');
+      if (token === undefined) throw new Fault('router_unreachable', 'no router has left a token here');
       return token.trim();
     },
   };

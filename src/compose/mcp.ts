@@ -8,6 +8,7 @@ import type { RingAgain } from '../mailbox/failed.ts';
 import { type Notifier, runNotifier } from '../mailbox/notifier.ts';
 import { watchReach } from '../mailbox/reachable.ts';
 import { ringAgain, ringForHandOff } from '../mailbox/ring.ts';
+import { say } from '../platform/stderr.ts';
 import { describeError, Fault, failureLine, isRefusal, Refusal, type Result } from '../protocol/errors.ts';
 import { hex } from '../protocol/id.ts';
 import { isSessionId } from '../protocol/scope.ts';
@@ -21,6 +22,7 @@ import {
   hostProcess,
   hostSession,
   listenerRuns,
+  pinIgnored,
   pinnedSession,
   principalOf,
   recipientIgnored,
@@ -72,9 +74,11 @@ async function serve(flags: Flags): Promise<void> {
   const local = await openLocal();
   const session = await sessionOf(local, flags.session);
   const ignored = recipientIgnored(local.environment);
-  if (ignored !== undefined) process.stderr.write(`POSTBELL_RECIPIENT ignored: ${ignored}\n`);
+  if (ignored !== undefined) say(`POSTBELL_RECIPIENT ignored: ${ignored}\n`);
+  const unpinned = pinIgnored(local.environment);
+  if (unpinned !== undefined) say(`POSTBELL_SESSION ignored: ${unpinned}\n`);
   if (session.generated)
-    process.stderr.write(
+    say(
       `postbell: the host names no session id; this one is ${session.id}, which no hook can find and nothing can ring\n`,
     );
   const caller = (): Caller & { session: string } => ({
@@ -171,7 +175,7 @@ function reachable(
       return { content: outcome.content, receipt: outcome.receipt };
     },
     endRouter: () => endRouterLine(local),
-    onFault: (error) => process.stderr.write(failureLine(error, false)),
+    onFault: (error) => say(failureLine(error, false)),
   });
   const onChange = (deaf: boolean): void => void attachment.change(deaf ? without : (own ?? without));
   const unwatch = bell && watchReach({ ...local, bell, turnAtMs, onChange, onFault: note });
@@ -217,5 +221,5 @@ async function sessionOf(local: Local, flag: string | undefined): Promise<Sessio
 }
 
 function note(error: unknown): void {
-  process.stderr.write(`postbell: ${describeError(error).code}\n`);
+  say(`postbell: ${describeError(error).code}\n`);
 }

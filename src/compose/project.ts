@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { sha256Hex } from '../crypto/hash.ts';
 import { type Environment, setting } from '../platform/environment.ts';
 import { projectIdentity } from '../platform/project.ts';
-import { isRefusal, Refusal, type Result } from '../protocol/errors.ts';
+import { Fault, isRefusal, Refusal, type Result } from '../protocol/errors.ts';
 import { projectId } from '../protocol/project.ts';
 
 /** The automatic project id of the directory. */
@@ -20,8 +20,14 @@ export function boundProject(
   let bound: string | undefined;
   const find = async (): Promise<Result<string>> => {
     const claude = setting(environment, 'CLAUDE_PROJECT_DIR');
-    const directories = claude === undefined ? (await roots()).flatMap(directoryOf) : [claude];
+    const uris = claude === undefined ? await roots() : [];
+    const directories = claude === undefined ? uris.flatMap(directoryOf) : [claude];
     const [directory] = directories;
+    if (directory === undefined && uris.length > 0)
+      return new Refusal(
+        'project_unavailable',
+        'the client names no workspace root on this machine; pass project',
+      );
     if (directory === undefined)
       return new Refusal('project_unavailable', 'no project is bound to this session; pass project');
     if (directories.length > 1)
@@ -29,10 +35,17 @@ export function boundProject(
     return projectOf(directory);
   };
   return async () => {
-    const found = bound ?? (await find());
+    const found = bound ?? (await find().catch(unavailable));
     if (!isRefusal(found)) bound = found;
     return found;
   };
+}
+
+/** Not to be known now, which another call may find otherwise. */
+function unavailable(error: unknown): Refusal {
+  if (error instanceof Fault && error.code === 'project_unavailable')
+    return new Refusal(error.code, error.message, error.details);
+  throw error;
 }
 
 /** A file URL's directory; nothing for any other. */

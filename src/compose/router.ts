@@ -43,6 +43,7 @@ async function runRouter(): Promise<void> {
 async function ask(verb: 'status' | 'stop'): Promise<void> {
   const ports = { clock: systemClock };
   const { socketPath, token } = routerAddress(placesOf(processEnvironment), process.platform);
+  checkSocketPath(socketPath);
   if (verb === 'stop' && !(await routerAnswers(socketPath, ports))) {
     process.stdout.write('{"stopping":false}\n');
     return;

@@ -4,6 +4,7 @@ import path from 'node:path';
 import { processEnvironment } from '../platform/environment.ts';
 import { stderrLog } from '../platform/log.ts';
 import { checkSocketPath, placesOf } from '../platform/paths.ts';
+import { say } from '../platform/stderr.ts';
 import { describeError, type ErrorCode, Fault } from '../protocol/errors.ts';
 import { version } from '../protocol/version.ts';
 import type { StopCause } from '../router/handlers.ts';
@@ -50,7 +51,7 @@ async function run(): Promise<void> {
   });
   const end = endOnSignal(async () => {
     close();
-    if (router.stopped()) process.stderr.write('The router was told to stop; its live view ends.\n');
+    if (router.stopped()) say('The router was told to stop; its live view ends.\n');
     await router.close();
     ground.store.close();
   });

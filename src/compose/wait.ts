@@ -1,6 +1,6 @@
 // `postbell wait`: the listener that Claude Code starts at SessionStart and at each Stop.
 
-import { writeSync } from 'node:fs';
+import { fstatSync, statSync, writeSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { listenerBell } from '../hosts/claude-code/bell.ts';
 import type { Ringing } from '../mailbox/ring.ts';
@@ -33,10 +33,12 @@ export function main(words: readonly string[]): Promise<void> {
 async function run(words: readonly string[]): Promise<0 | 2> {
   const flags = readFlags(words);
   const environment = processEnvironment;
-  const payload = process.stdin.isTTY ? { subagent: false } : await readPayload(process.stdin);
+  const ended = endedBySignal();
+  const payload = process.stdin.isTTY
+    ? { subagent: false }
+    : await readPayload(process.stdin, { clock: systemClock, ended });
   const host = hostProcess(environment);
   if (payload.subagent || !listenerRuns(environment, host)) return 0;
-  const ended = endedBySignal();
   const ground = await whileBusy({ clock: systemClock, ended }, () =>
     openGround({ lockWaitMs: limits.hookStoreWaitMs }),
   );
@@ -93,14 +95,18 @@ function readFlags(words: readonly string[]): { session: string | undefined; ren
   return { session, renewSeconds };
 }
 
+const isNullDevice = (descriptor: number): boolean =>
+  fstatSync(descriptor).rdev === statSync('/dev/null', { throwIfNoEntry: false })?.rdev;
+
 function endedBySignal(): AbortSignal {
   const controller = new AbortController();
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => controller.abort());
   return controller.signal;
 }
 
-/** Every byte on stderr before it returns; throws where nobody reads. */
+/** Every byte on stderr before it returns; throws where nobody reads. Node opens the null device where it was closed. */
 function writeAll(text: string): void {
+  if (isNullDevice(2)) throw new Fault('internal_error', 'nobody reads stderr, so no notice is printed');
   let rest = Buffer.from(text, 'utf8');
   while (rest.length > 0) {
     try {

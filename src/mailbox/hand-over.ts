@@ -53,6 +53,7 @@ export async function handOver(
 const unavailable = (reason: string): string => {
   if (reason === 'never_registered')
     return 'no session of that id ever registered in this project, so no principal of it is known (never_registered)';
+  if (reason === 'expired') return 'its expires_at has passed; under a new key it can be sent anew (expired)';
   return unclear.has(reason)
     ? `it is not known whether the session was reached (${reason})`
     : `the session was not reached (${reason})`;
@@ -115,17 +116,13 @@ export function fallBack(
   const earlier = earlierFallback(tx, draft);
   if (earlier !== undefined) return earlier;
   const session = tx.sessions.registered(message.project, tx.identity.chain(message.recipient));
-  if (session === undefined || !nameable(session.adapter_kind)) return refusal;
+  if (session === undefined) return refusal;
+  if (!nameable(session.adapter_kind)) return noCopy(refusal, 'a session of its host cannot name itself');
   // Waiting for the host took time: what has expired or was made obsolete meanwhile would reach nobody.
   if (tx.messages.byDelivery(message.delivery_id)?.waiting !== true) return refusal;
   const copy = copyFor(desk, message, session);
   const unfit = checkLoop(tx, copy, desk.clock.nowMs()) ?? checkQuota(tx, desk, draft.payload_json);
-  if (unfit !== undefined)
-    return new Refusal(
-      refusal.code,
-      `${refusal.message}; no copy for its principal: ${unfit.message}`,
-      refusal.details,
-    );
+  if (unfit !== undefined) return noCopy(refusal, unfit.message);
   tx.messages.insert({
     message: copy,
     held,
@@ -142,6 +139,9 @@ export function fallBack(
   });
   return copy;
 }
+
+const noCopy = ({ code, message, details }: Refusal, why: string): Refusal =>
+  new Refusal(code, `${message}; no copy for its principal: ${why}`, details);
 
 function copyFor(desk: Desk, message: Message, session: SessionRow): Message {
   return {

@@ -54,7 +54,9 @@ function rowsOf(tx: Tx, desk: Desk, request: HistoryRequest, caller: Caller): Re
   const sessions = caller.session === undefined ? [] : tx.identity.chain(caller.session);
   const senders = { labels: inbox.principals, sessions };
   const count = request.limit ?? limits.receiveCountDefault;
-  return tx.messages.history(inbox, request.peer, senders, count).reverse();
+  const { peer: label } = request;
+  const peer = { label, recipient: label.normalize('NFC').trim() };
+  return tx.messages.history(inbox, peer, senders, count).reverse();
 }
 
 function read(

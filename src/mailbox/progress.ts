@@ -25,7 +25,7 @@ function note(tx: Tx, desk: Desk, message: Message, caller: Caller): void {
   const root = caller.session && tx.identity.chain(caller.session)[0];
   if (status !== undefined && endings.has(status)) {
     const inbox = target_kind === 'session' ? (tx.identity.chain(recipient)[0] as string) : recipient;
-    tx.tasks.clear({ task_id, recipient: inbox });
+    tx.tasks.clear({ project, task_id, target_kind, recipient: inbox });
     if (root !== undefined) tx.tasks.clear({ session_root: root, task_id });
   }
   if (root === undefined) return;

@@ -49,13 +49,17 @@ export function factsOf(
           ? { ...fact, delivery_state: observe(tx, message, observed_at, desk.clock.nowMs()) }
           : fact,
     );
-  const expired = superseded_by === undefined ? expiry(message, facts, observed_at) : undefined;
+  const expired = expiry(message, facts, endOfWaiting(tx, superseded_by) ?? observed_at);
   return inReceiptOrder(expired === undefined ? facts : [...facts, expired]);
 }
 
-/** Its time has passed while it still waited. */
-function expiry({ expires_at }: Message, facts: readonly Fact[], nowIso: string): ExpiredFact | undefined {
-  if (expires_at === undefined || expires_at > nowIso) return undefined;
+/** When something newer took its place: what had expired by then stays so. */
+const endOfWaiting = (tx: Tx, supersededBy: string | undefined): string | undefined =>
+  supersededBy === undefined ? undefined : tx.messages.byId(supersededBy)?.message.created_at;
+
+/** Its time has passed while it still waited, until `untilIso` at most. */
+function expiry({ expires_at }: Message, facts: readonly Fact[], untilIso: string): ExpiredFact | undefined {
+  if (expires_at === undefined || expires_at > untilIso) return undefined;
   const takenIn = facts.some((fact) => fact.receipt_kind === 'intake' && fact.recorded_at < expires_at);
   return takenIn
     ? undefined

@@ -24,8 +24,12 @@ export function record(
 ): Result<MessageReceipt> {
   const earlier = tx.receipts.find(message.delivery_id, fact.kind, fact.idempotency_key);
   if (earlier !== undefined) {
-    if (earlier.value === fact.value && earlier.host_accept_id === fact.host_accept_id) return earlier;
-    return new Refusal('idempotency_conflict', 'this idempotency_key was used for another value', {
+    const same =
+      earlier.value === fact.value &&
+      earlier.host_accept_id === fact.host_accept_id &&
+      earlier.detail === fact.detail;
+    if (same) return earlier;
+    return new Refusal('idempotency_conflict', 'this idempotency_key was used for other content', {
       field: 'idempotency_key',
       receipt_id: earlier.receipt_id,
     });

@@ -13,7 +13,7 @@ export function setting(environment: Environment, name: string): string | undefi
 export function quotaOf(environment: Environment): number | 'malformed' | undefined {
   const given = setting(environment, 'POSTBELL_STORAGE_QUOTA_BYTES');
   if (given === undefined) return undefined;
-  return /^\d{1,15}$/.test(given) ? Number(given) : 'malformed';
+  return /^\d+$/.test(given) && Number.isSafeInteger(Number(given)) ? Number(given) : 'malformed';
 }
 
 /** What a detached process of our own may inherit: never a host's credentials or private sockets. */

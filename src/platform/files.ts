@@ -24,7 +24,7 @@ const othersWriteMask = 0o022;
 export function ensureDirectory(directory: string): void {
   const stat = made(directory);
   const foreign = stat.uid !== process.getuid?.() || (stat.mode & othersWriteMask) !== 0;
-  if (!stat.isDirectory() || foreign) throw insecure(directory, stat.mode);
+  if (!stat.isDirectory() || foreign) throw insecure(directory, stat);
 }
 
 function made(directory: string): Stats {
@@ -70,7 +70,7 @@ export function readPrivateFile(file: string): string | undefined {
   try {
     const stat = lstatSync(file);
     const isPrivate = stat.isFile() && stat.uid === process.getuid?.() && (stat.mode & othersMask) === 0;
-    if (!isPrivate) throw insecure(file, stat.mode);
+    if (!isPrivate) throw insecure(file, stat);
     return readFileSync(file, 'utf8');
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
@@ -104,8 +104,9 @@ function writeDraft(draft: string, text: string): void {
   }
 }
 
-function insecure(file: string, mode: number): Fault {
-  return new Fault('insecure_path', `${file} has mode 0${(mode & 0o777).toString(8)} or another owner`, {
+function insecure(file: string, stat: Stats): Fault {
+  const mode = `has mode 0${(stat.mode & 0o777).toString(8)} or another owner`;
+  return new Fault('insecure_path', `${file} ${stat.isSymbolicLink() ? 'is a symbolic link' : mode}`, {
     details: { path: file },
   });
 }

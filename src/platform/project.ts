@@ -8,6 +8,8 @@ import { Fault } from '../protocol/errors.ts';
 import { type Identity, locatorOf } from '../protocol/project.ts';
 
 const gitWaitMs = 5_000;
+/** How git ends where it is asked for what there is not. */
+const noWorkTree = 128;
 
 /**
  * What the directory is known by. One id for every sub-directory, worktree and clone of a remote.
@@ -24,7 +26,7 @@ export async function projectIdentity(directory: string): Promise<Identity> {
   const [bare, commonDirectory = place] = found.split('\n');
   const locator = remoteLocator(remotes);
   if (locator !== undefined) return { kind: 'git', locator };
-  return { kind: 'path', path: await mainWorkTree(place, commonDirectory, bare === 'true') };
+  return { kind: 'path', path: await mainWorkTree(commonDirectory, bare === 'true') };
 }
 
 function realPath(directory: string): string {
@@ -58,11 +60,24 @@ function remoteLocator(remotes: string): string | undefined {
   return url === undefined ? undefined : locatorOf(url);
 }
 
-async function mainWorkTree(directory: string, commonDirectory: string, bare: boolean): Promise<string> {
+/**
+ * The same from each of its worktrees. Where the directory that they share lies elsewhere, it names the main one (as a
+ * submodule's does), or else stands for it: a bare repository, or one of `--separate-git-dir`.
+ */
+async function mainWorkTree(commonDirectory: string, bare: boolean): Promise<string> {
   const common = realpathSync(commonDirectory);
   if (bare) return common;
   if (path.basename(common) === '.git') return path.dirname(common);
-  return realpathSync(await git(directory, ['rev-parse', '--show-toplevel']));
+  return realpathSync(await namedWorkTree(common));
+}
+
+async function namedWorkTree(common: string): Promise<string> {
+  try {
+    return await git(common, ['rev-parse', '--show-toplevel']);
+  } catch (error) {
+    if (((error as Fault).cause as { code?: unknown }).code === noWorkTree) return common;
+    throw error;
+  }
 }
 
 /** Variables by which the caller's own git may be pointed at another repository. */

@@ -2,7 +2,7 @@
 
 import type { MailEvent, ReceiptEvent, UnavailableReason } from '../protocol/delivery.ts';
 import type { ErrorCode } from '../protocol/errors.ts';
-import type { Message } from '../protocol/message.ts';
+import type { Message, TargetKind } from '../protocol/message.ts';
 import type { Reservation } from '../protocol/notices.ts';
 import type { AttemptState, Fact, MessageReceipt, MessageReceiptKind } from '../protocol/receipts.ts';
 import type {
@@ -108,11 +108,11 @@ export interface Messages {
   ): string[];
   /**
    * Both directions between an inbox and `peer`, by (time, message id), newest first. Out: what one of `senders` sent
-   * to the peer, as label or as session.
+   * to the peer, as label or as session. A peer's label is as it was given; its inbox in the form of all recipients.
    */
   history(
     inbox: Inbox,
-    peer: string,
+    peer: { label: string; recipient: string },
     senders: { labels: readonly string[]; sessions: readonly string[] },
     count: number,
   ): HistoryRow[];
@@ -181,11 +181,19 @@ export interface Tasks {
    */
   supersede(message: Message): void;
   mark(row: ProgressMarker): void;
-  /** Of one session, or of every session that has the task and is reached by `recipient`. */
-  clear(of: { session_root: string; task_id?: string } | { task_id: string; recipient: string }): void;
+  /** Of one session, or of every session of the project that has the task and whose inbox `recipient` is. */
+  clear(of: { session_root: string; task_id?: string } | TaskEnd): void;
   /** Begins the time of the session's marker anew. */
   restart(sessionRoot: string, sinceMs: number): void;
   marker(sessionRoot: string): ProgressMarker | undefined;
+}
+
+export interface TaskEnd {
+  project: string;
+  task_id: string;
+  target_kind: TargetKind;
+  /** A principal, or the first id of a session. */
+  recipient: string;
 }
 
 export interface ProgressMarker {

@@ -53,4 +53,5 @@ export const limits = {
   listenerBatchBytesMax: 262_144,
   listenerRenewSecondsMax: 3_000,
   hookInputBytesMax: 1_048_576,
+  hookInputWaitMs: 5_000,
 } as const;

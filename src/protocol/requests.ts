@@ -56,7 +56,11 @@ export const sendFields = {
     about: 'links messages; changes nothing else',
   },
   reply_to: { kind: 'text', max: limits.idCharactersMax, about: 'the message this answers' },
-  task_id: { kind: 'text', max: limits.idCharactersMax, about: 'the task this belongs to' },
+  task_id: {
+    kind: 'text',
+    max: limits.idCharactersMax,
+    about: 'the task this belongs to; new work takes a new one',
+  },
   status: {
     kind: 'choice',
     choices: ['update', 'needs_input', 'result', 'failed', 'canceled'],

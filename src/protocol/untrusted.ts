@@ -1,7 +1,7 @@
 // Text of others where a model reads it. The tags by which agent hosts mark whose words follow must not be opened or closed
 // from inside a message: their first character is written as its JSON escape, which changes no value.
 
-import { harmless } from './json.ts';
+import { harmless, isObject, type Json } from './json.ts';
 
 const wrappers = [
   'channel',
@@ -26,6 +26,27 @@ const opening = new RegExp(`<(?=\\s*/?\\s*(?:antml:)?(?:${wrappers.join('|')})\\
 /** A line of text with no such tag in it, and nothing that a terminal obeys. */
 export function inertLine(line: string): string {
   return harmless(line).replace(opening, '&lt;');
+}
+
+/**
+ * What is left as it is where JSON is written anew, and moves a terminal or hides text: C1, bidi marks, line separators,
+ * tag characters. Joiners stay, for names of people and emoji hold them.
+ */
+const unescapedAnew = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\u{e0000}-\u{e007f}]/gu;
+
+/**
+ * The value with its texts made so, for a host that writes structured content out anew for its model: no escape outlives
+ * that. A tag's `<` is then `&lt;`.
+ */
+export function inertValue(value: Json): Json {
+  if (typeof value === 'string') return value.replace(unescapedAnew, harmless).replace(opening, '&lt;');
+  if (Array.isArray(value)) return value.map(inertValue);
+  if (!isObject(value)) return value;
+  const members = Object.entries(value).map(([name, member]) => [
+    inertValue(name),
+    inertValue(member as Json),
+  ]);
+  return Object.fromEntries(members) as Json;
 }
 
 /** JSON as one line in which no message can imitate a host, a receipt or another sender. The value is the same. */

@@ -27,9 +27,12 @@ export async function clearSocketPath(socketPath: string, ports: { clock: Clock 
   unlinkSync(socketPath);
 }
 
-/** Whether a router takes connections there. */
+/** Whether a router takes connections there. Fault `router_timeout` where that cannot be told. */
 export async function routerAnswers(socketPath: string, ports: { clock: Clock }): Promise<boolean> {
-  return (await probe(socketPath, ports.clock)) === 'answers';
+  const state = await probe(socketPath, ports.clock);
+  if (state === 'unclear')
+    throw new Fault('router_timeout', `whether a router runs at ${socketPath} is not clear`);
+  return state === 'answers';
 }
 
 function look(file: string): Stats | undefined {

@@ -1,5 +1,6 @@
 import type { Acceptance, AttemptRow, Attempts } from '../ports/store.ts';
 import type { Database } from './database.ts';
+import { instantOf } from './instant.ts';
 
 const columns = 'attempt_id, delivery_id, connection_id, router_instance, state, failure_code';
 
@@ -44,11 +45,13 @@ export function attempts(database: Database): Attempts {
         row.accepted_at,
       );
     },
-    acceptanceOf: (deliveryId) =>
-      database.get(
+    acceptanceOf: (deliveryId) => {
+      const row = database.get(
         `SELECT host_accept_id, delivery_id, attempt_id, content, adapter_kind, receipt, accepted_at
          FROM host_accept WHERE delivery_id = ?`,
         deliveryId,
-      ) as Acceptance | undefined,
+      ) as Acceptance | undefined;
+      return row && { ...row, accepted_at: instantOf(row.accepted_at) };
+    },
   };
 }

@@ -2,6 +2,7 @@
 
 import type { Feed, FeedItem, FeedPosition } from '../ports/store.ts';
 import type { Database } from './database.ts';
+import { instantOf } from './instant.ts';
 
 const countMax = 200;
 
@@ -51,7 +52,7 @@ export function feed(database: Database): Feed {
       for (const table of tables)
         for (const { seq, ...item } of database.all(sources[table], position[table], countMax)) {
           next[table] = seq as number;
-          items.push(item as unknown as FeedItem);
+          items.push({ ...(item as unknown as FeedItem), at: instantOf(item.at as string) });
         }
       items.sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0));
       return { items, position: next as FeedPosition };

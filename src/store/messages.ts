@@ -127,8 +127,9 @@ function conversations(database: Database, now: () => string): Conversations {
       database
         .all(historyOf, {
           ...parametersOf(inbox),
-          peer,
-          recipients: JSON.stringify([...inbox.principals, ...inbox.targets, peer]),
+          label: peer.label,
+          peer: peer.recipient,
+          recipients: JSON.stringify([...inbox.principals, ...inbox.targets, peer.recipient]),
           labels: JSON.stringify(senders.labels),
           sessions: JSON.stringify(senders.sessions),
           count,
@@ -140,7 +141,7 @@ function conversations(database: Database, now: () => string): Conversations {
   };
 }
 
-const incoming = `(${mine} AND m.sender = :peer)`;
+const incoming = `(${mine} AND m.sender IN (:label, :peer))`;
 
 /** The scope of the events narrows the search to two inboxes. */
 const historyOf = `

@@ -41,7 +41,8 @@ export function tasks(database: Database): Tasks {
         );
       else
         database.run(
-          'DELETE FROM progress_marker WHERE task_id = :task_id AND (principal_id = :recipient OR session_root = :recipient)',
+          `DELETE FROM progress_marker WHERE project = :project AND task_id = :task_id
+             AND iif(:target_kind = 'session', session_root, principal_id) = :recipient`,
           { ...of },
         );
     },

@@ -10,6 +10,7 @@ import { receive } from '../../src/mailbox/receive.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { systemRandom } from '../../src/platform/random.ts';
 import { fileWake } from '../../src/platform/wake.ts';
+import { locksIn } from '../../src/store/lock.ts';
 import { openStore } from '../../src/store/open.ts';
 import { ok, posted } from '../contract/desk.ts';
 import { bundleChild } from '../contract/process.ts';
@@ -180,6 +181,26 @@ describe('a process of a session', () => {
     const caller = { transport: 'cli', source_host: 'cli', session: 's1', principal: 'bob' } as const;
     const { messages } = ok(receive(desk, { project: 'shop' }, caller));
     expect(messages.map((message) => message.message_id)).toEqual([message_id, sent.message_id]);
+    // A process without either stores, reads and acknowledges.
+    const keys = messages.map(({ receipt }) => receipt);
+    const answered = await acknowledge(desk, { project: 'shop', messages: keys }, caller);
+    expect(ok(answered)).toMatchObject({ acknowledged: 2, refused: [] });
+    // Where one process has both, an exact send is accepted the same way, and rung once.
+    holder.kill();
+    await until('the other has the lock', () => {
+      const lock = locksIn(path.join(data(), 'runtime')).tryTake('notifier-s1');
+      lock?.release();
+      return lock === undefined;
+    });
+    const again = await answer(
+      home.env,
+      home.project,
+      [...words, '--idempotency-key', 'k2', '--payload-stdin'],
+      'again',
+    );
+    expect(again.native_delivery).toMatchObject({ status: 'native_accepted' });
+    await pause(1_000);
+    expect(rang(connected).length).toBe(2);
   });
 
   it('[INB-109] in a crash loop: each message is seen, and no acknowledged body is read again', async () => {

@@ -104,7 +104,7 @@ describe('a lease', () => {
 describe('a hand-off', () => {
   const toSession = () => letter({ target_kind: 'session', recipient: 's1' });
 
-  it('[SES-029] after a reconnection is answered in the name of the new connection', async () => {
+  it('[SES-029] is answered in the name of the connection that it names, the new one after a reconnection', async () => {
     const sent: Record<string, unknown>[] = [];
     const fake = await openFakeRouter(desk, (frame, socket) => {
       if (frame.type !== 'register') {
@@ -113,19 +113,30 @@ describe('a hand-off', () => {
       }
       const key = { connection_id: `con_${fake.came}`, generation: fake.came };
       const envelope = { type: 'postbell_message_notice', notification_id: 'n' };
-      const deliver = { ...key, attempt_id: `att_${fake.came}`, delivery_id: `dlv_${fake.came}` };
-      desk.clock.after(10, () =>
-        socket.write(`${JSON.stringify({ type: 'deliver', content: 'notice', envelope, ...deliver })}\n`),
-      );
+      const deliver = (id: string, named = key): string => {
+        const of = { ...named, attempt_id: `att_${id}`, delivery_id: id };
+        return `${JSON.stringify({ type: 'deliver', content: 'notice', envelope, ...of })}\n`;
+      };
+      const former = { connection_id: 'con_0', generation: 7 };
+      const frames = [deliver(`good_${fake.came}`), deliver(`bad_${fake.came}`), deliver('good_0', former)];
+      desk.clock.after(10, () => socket.write(frames.slice(0, fake.came + 1).join('')));
       return registered(key);
     });
-    attached(desk, fake.socketPath);
+    attached(desk, fake.socketPath, {
+      take: async ({ delivery_id }) =>
+        delivery_id.startsWith('good')
+          ? { content: 'notice', receipt: {} }
+          : { failure_code: 'adapter_rejected' },
+    });
     await pass(desk.clock, 100);
     fake.sockets[0]?.destroy();
     await pass(desk.clock, 1_000);
     expect(sent).toMatchObject([
-      { type: 'host_accept', attempt_id: 'att_1', connection_id: 'con_1', generation: 1 },
-      { type: 'host_accept', attempt_id: 'att_2', connection_id: 'con_2', generation: 2 },
+      { type: 'host_accept', attempt_id: 'att_good_1', connection_id: 'con_1', generation: 1 },
+      { type: 'host_reject', attempt_id: 'att_bad_1', connection_id: 'con_1', generation: 1 },
+      { type: 'host_accept', attempt_id: 'att_good_2', connection_id: 'con_2', generation: 2 },
+      { type: 'host_reject', attempt_id: 'att_bad_2', connection_id: 'con_2', generation: 2 },
+      { type: 'host_accept', attempt_id: 'att_good_0', connection_id: 'con_0', generation: 7 },
     ]);
   });
 
@@ -532,7 +543,7 @@ describe('a router of another version', () => {
         error: { code: 'unexpected_field', message: 'unexpected field "postbell_version"' },
       }),
     ],
-  ])('that %s is refused, with the command that ends it, said once', async (_, answer) => {
+  ])('[SES-082] that %s is refused, with the command that ends it, said once', async (_, answer) => {
     const fake = await openFakeRouter(desk, answer);
     const host = attached(desk, fake.socketPath);
     await pass(desk.clock, 29_000, 1_000);

@@ -84,6 +84,8 @@ describe('an attempt', () => {
         failure_code: code,
         actor: 'postbell-router',
       });
+      await posted(desk, toSession());
+      expect(attempts()[2]).toMatchObject({ attempt_number: 1, state: 'adapter_returned' });
     },
   );
 
@@ -105,7 +107,7 @@ describe('an attempt', () => {
   }
 
   it.each(endings)(
-    '[SES-041] ends with its connection, which was %s, and the sender is told',
+    '[SES-041, SES-100] ends with its connection, which was %s, and the sender is told',
     async (_, end, state, reason) => {
       const { connection_id } = await attach(desk, 's1');
       desk.host = async () => {
@@ -118,6 +120,25 @@ describe('an attempt', () => {
       expect(attempts()).toMatchObject([{ attempt_number: 1, state }]);
     },
   );
+
+  it('[SES-041] is not begun for a connection whose lease has run out, noticed or not', async () => {
+    await attach(desk, 's1');
+    await desk.clock.advance(60_000);
+    expect(refused(await post(desk, toSession())).details?.reason).toBe('not_live');
+    await posted(desk);
+    expect([desk.handed, desk.counts().attempt]).toEqual([[], 0]);
+  });
+
+  it('[SES-101] whose connection ran out of its lease meanwhile, unnoticed, is no acceptance', async () => {
+    await attach(desk, 's1');
+    desk.host = async () => {
+      await desk.clock.advance(60_000);
+      return accepted;
+    };
+    expect(refused(await post(desk, toSession())).details?.reason).toBe('not_live');
+    expect(desk.counts().host_accept).toBe(0);
+    expect(attempts()).toMatchObject([{ state: 'stale_generation', finished: 1 }]);
+  });
 
   it('[SES-101] whose connection was replaced meanwhile is no acceptance; and one delivery has one at most', async () => {
     await attach(desk, 's1');
@@ -201,6 +222,13 @@ describe('an attempt', () => {
       untrusted: true,
     });
     expect(JSON.stringify(desk.handed)).not.toContain('secret');
+    await posted(desk, toSession());
+    expect(desk.handed[1]?.envelope).toMatchObject({ ...reservation });
+    await desk.clock.advance(30_000);
+    await posted(desk, { intended_session: 's1' });
+    const [, next] = desk.rows('SELECT notification_id FROM reservation ORDER BY seq');
+    expect(next).not.toEqual(reservation);
+    expect(desk.handed[2]?.envelope).toMatchObject({ ...next, intended_session: 's1' });
   });
 
   it('of an unknown delivery, or one of another project, is not made', async () => {

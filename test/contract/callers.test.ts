@@ -83,7 +83,12 @@ describe('who may do what', () => {
     );
     for (const wrong of [{ project: 'other' }, { recipient: 'other' }]) {
       expect(codeOf(receipts(desk, { ...scope, ...wrong }))).toBe('not_available');
+      expect(ok(await poll(desk, { ...scope, ...wrong })).events).toEqual([]);
+      expect(codeOf(fetchMessage(desk, { ...scope, ...wrong, target_kind }))).toBe('not_available');
       expect(codeOf(await ack(desk, { ...key, ...wrong }, caller))).toBe('not_available');
+      expect(codeOf(await activate(desk, { ...key, ...wrong, value: 'woken' }, caller))).toBe(
+        'not_available',
+      );
       expect(codeOf(await intake(desk, { ...key, ...wrong, state: 'fetched' }, caller))).toBe(
         'not_available',
       );

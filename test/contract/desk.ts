@@ -74,6 +74,7 @@ export interface Scene extends Desk {
     project: string;
     delivery_id: string;
     wait: boolean;
+    expected_generation?: number;
   }) => NotifyAnswer | Promise<NotifyAnswer>;
   notified: string[];
   /** Rows of any table, by plain SQL. */

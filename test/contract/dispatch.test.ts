@@ -55,6 +55,12 @@ describe('a delivery to a principal', () => {
     await desk.clock.advance(31_000);
     await posted(desk);
     expect(handedTo()).toEqual(['s2', 's1', 's1']);
+    for (const newest of ['s2', 's1']) {
+      await attach(desk, newest);
+      await desk.clock.advance(31_000);
+      await posted(desk);
+      expect(handedTo().at(-1)).toBe(newest);
+    }
   });
 
   it.each([
@@ -105,8 +111,8 @@ describe('a delivery to a principal', () => {
 describe('a delivery to an exact session', () => {
   it('[SES-094] goes to the highest live generation of that session, under any of its ids, in its project', async () => {
     await attach(desk, 's1');
-    await attach(desk, 's1', { project: 'bank' });
     const second = await attach(desk, 's1');
+    await attach(desk, 's1', { project: 'bank' });
     const connections: string[] = [];
     desk.host = (_, { connection_id }) => {
       connections.push(connection_id);

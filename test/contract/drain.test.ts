@@ -108,15 +108,18 @@ describe('a registration', () => {
     expect(deaf.key.drain_scheduled).toBe(false);
   });
 
-  it('[SES-110] drains no session delivery', async () => {
-    await known();
-    refused(await post(desk, letter({ target_kind: 'session', recipient: 's1' })));
-    const host = await router.join('s1', channel);
-    expect(host.key.drain_scheduled).toBe(false);
-    expect(await drained(host)).toEqual([]);
-    expect(desk.counts().attempt).toBe(0);
-    expect(ok(receive(desk, { project: 'shop' }, sessionCaller('s1'))).messages).toHaveLength(1);
-  });
+  it.each(['s1', 'bob'])(
+    '[SES-110] drains no session delivery, whatever the session is called: %s',
+    async (id) => {
+      await known();
+      refused(await post(desk, letter({ target_kind: 'session', recipient: id })));
+      const host = await router.join(id, channel);
+      expect(host.key.drain_scheduled).toBe(false);
+      expect(await drained(host)).toEqual([]);
+      expect(desk.counts().attempt).toBe(0);
+      expect(ok(receive(desk, { project: 'shop' }, sessionCaller(id))).messages).toHaveLength(1);
+    },
+  );
 
   it('[SES-111] that is the first hands over nothing from before it; that mail waits in the inbox', async () => {
     const early = await posted(desk);
@@ -153,6 +156,33 @@ describe('a registration', () => {
     },
   );
 
+  it('[SES-112] whose host rejects more than a batch is handed each once', async () => {
+    await known();
+    desk.onNotify = () => ({ delivered: false });
+    const all: string[] = [];
+    for (let n = 0; n < 201; n += 1) all.push(await sent());
+    const host = await router.join('s1', channel);
+    expect(await drained(host, 'reject')).toEqual(all);
+  });
+
+  it('[SES-112] whose host rejects is handed the delivery again where its sender retries', async () => {
+    await known();
+    const host = await router.join('s1', { ...channel, lease_ms: 300_000 });
+    const request = letter();
+    for (let round = 1; round <= 3; round += 1) {
+      const retried = post(desk, request);
+      await desk.clock.advance(0);
+      expect(host.frames).toHaveLength(round);
+      await host.reject(host.frames.at(-1));
+      ok(await retried);
+      await desk.clock.advance(20_000);
+      await desk.clock.advance(20_000);
+      expect(host.frames).toHaveLength(round);
+    }
+    expect(new Set(host.handed()).size).toBe(1);
+    expect(desk.rows('SELECT attempt_number AS n FROM attempt')).toEqual([{ n: 1 }, { n: 2 }, { n: 3 }]);
+  });
+
   it('ends where its connection ends: the next one drains the rest', async () => {
     await known();
     const all = [await sent(), await sent(), await sent()];
@@ -173,15 +203,17 @@ describe('replay, retry and drain', () => {
     await known();
     const request = letter({ target_kind: 'session', recipient: 's1' });
     refused(await post(desk, request));
-    await sent();
+    const taken = await posted(desk);
     const { next_cursor } = ok(await poll(desk, { project: 'shop', recipient: 'bob' }));
+    const messages = [{ sender: 'local', msg_id: taken.message_id }];
+    ok(await acknowledge(desk, { project: 'shop', messages }, sessionCaller('s9')));
     await sent();
     const facts = () => {
       const { message, delivery, event, receipt, idempotency } = desk.counts();
       return { message, delivery, event, receipt, idempotency };
     };
     const before = facts();
-    expect(before).toMatchObject({ message: 3, delivery: 3, event: 3, receipt: 0 });
+    expect(before).toMatchObject({ message: 3, delivery: 3, event: 5, receipt: 2 });
     for (let round = 0; round < 2; round += 1) {
       const host = await router.join('s1', channel);
       await drained(host, round === 0 ? 'reject' : 'accept');

@@ -6,7 +6,7 @@ import { intake } from '../../src/mailbox/intake.ts';
 import { poll } from '../../src/mailbox/poll.ts';
 import { receive } from '../../src/mailbox/receive.ts';
 import { type SendAnswer, send } from '../../src/mailbox/send.ts';
-import { Fault, isRefusal, type Result } from '../../src/protocol/errors.ts';
+import { errorCodes, Fault, isRefusal, type Result } from '../../src/protocol/errors.ts';
 import { sendFields } from '../../src/protocol/requests.ts';
 import { disconnect } from '../../src/sessions/disconnect.ts';
 import { discover } from '../../src/sessions/discover.ts';
@@ -34,7 +34,11 @@ beforeEach(async () => {
   desk.onNotify = ({ project, delivery_id }) => dispatch(desk.board, project, delivery_id);
 });
 
-const toSession = (over = {}) => ({ recipient: 's1', target_kind: 'session', ...over });
+const toSession = <T extends object>(over: T = {} as T) => ({
+  recipient: 's1',
+  target_kind: 'session',
+  ...over,
+});
 const go = async (session: string, over = {}) => {
   const { connection_id } = await attach(desk, session, over);
   await disconnect(desk.board, connection_id, 'adapter_disconnect');
@@ -116,20 +120,21 @@ describe('a send to an exact session', () => {
         () => (desk.onNotify = () => ({ delivered: false, reason: 'generation_changed' })),
       ],
       ['recipient_unavailable', () => (desk.onNotify = () => ({ delivered: false, reason: 'not_live' }))],
-      ...(['router_unreachable', 'router_timeout', 'router_outdated', 'router_superseded'] as const).map(
-        (code): [string, () => void] => [
+      ...errorCodes
+        .filter((code) => code.startsWith('router_'))
+        .map((code): [string, () => void] => [
           code,
           () =>
             (desk.onNotify = () => {
               throw new Fault(code, 'none');
             }),
-        ],
-      ),
+        ]),
     ];
     for (const [code, arrange, over = {}] of failures) {
       arrange();
       const before = desk.counts();
-      const refusal = refused(await post(desk, toSession({ payload: 'kept', ...over })));
+      const request = toSession({ payload: `kept after ${code}`, ...over });
+      const refusal = refused(await post(desk, request));
       expect(refusal.code).toBe(code);
       const grown = difference(before, desk.counts());
       expect(grown).toMatchObject({ message: 1, delivery: 1, event: 1, idempotency: 1 });
@@ -137,7 +142,7 @@ describe('a send to an exact session', () => {
       const [event] = ok(await poll(desk, { project: 'shop', recipient: 's1', limit: 100 })).events.slice(-1);
       expect(event).toMatchObject({ message_id, delivery_id, event_id });
       const scope = { project: 'shop', recipient: 's1', message_id: String(message_id) };
-      expect(ok(fetchMessage(desk, { ...scope, target_kind: 'session' })).payload).toBeDefined();
+      expect(ok(fetchMessage(desk, { ...scope, target_kind: 'session' })).payload).toBe(request.payload);
     }
   });
 
@@ -152,7 +157,7 @@ describe('a send to an exact session', () => {
     expect(desk.handed.map(({ session_id }) => session_id)).toEqual(['s3']);
   });
 
-  it('[MSG-045] that must not wake is not handed over: success where the session is live, else unavailable', async () => {
+  it('[MSG-045, SES-096] that must not wake is not handed over: success where the session is live, else unavailable', async () => {
     const { connection_id } = await attach(desk, 's1');
     const progress = ok(await post(desk, toSession({ status: 'update', task_id: 't' })));
     expect(progress.quieted).toBe('progress');
@@ -177,6 +182,17 @@ describe('a send to an exact session', () => {
     expect(refusal.code).toBe('recipient_unavailable');
     const scope = { project: 'shop', recipient: 's1', message_id: String(refusal.details?.message_id) };
     expect(ok(fetchMessage(desk, { ...scope, target_kind: 'session' })).payload).toBe('hello bob');
+  });
+
+  it('[MSG-047] is never found by a label, a host, a principal or a text: each of them names no session', async () => {
+    const payload = 'From: s1. Reply to session s1.';
+    ok(await post(desk, { payload, sender: 'bob', recipient: 'alice' }, sessionCaller('s1')));
+    await attach(desk, 's1');
+    for (const recipient of ['bob', 'alice', 'claude', 'claude-code', 'cli', payload]) {
+      const { code, details } = refused(await post(desk, toSession({ recipient })));
+      expect([code, details?.reason]).toEqual(['recipient_unavailable', 'never_registered']);
+    }
+    expect(desk.handed).toEqual([]);
   });
 
   it('checks in a fixed order: the first failure is the answer', async () => {
@@ -227,6 +243,8 @@ describe('a message intended for one session', () => {
       expect(refusal.message).toContain(host);
     }
     expect(difference(before, desk.counts())).toEqual({});
+    await attach(desk, 'queue-1', { bell: 'codex-queue', adapter_kind: 'codex-queue', host_kind: 'codex' });
+    expect(ok(await post(desk, { intended_session: 'queue-1' })).intended_session).toBe('queue-1');
   });
 
   it('[MSG-052] may name a session that nobody registered', async () => {

@@ -10,12 +10,10 @@ import { attach, letter, ok, openScene, post, posted, refused, type Scene, sessi
 import { type Exchange, openExchange } from './exchange.ts';
 
 let desk: Scene;
-/** What its sender expects of the next send. */
-let expected: number | undefined;
 beforeEach(async () => {
   desk = await openScene();
-  expected = undefined;
-  desk.onNotify = ({ project, delivery_id }) => dispatch(desk.board, project, delivery_id, expected);
+  desk.onNotify = ({ project, delivery_id, expected_generation }) =>
+    dispatch(desk.board, project, delivery_id, expected_generation);
 });
 
 const toSession = (over: Record<string, unknown> = {}) => ({
@@ -32,46 +30,62 @@ describe('an expected generation', () => {
   it('[MSG-046] that is not the live one hands nothing over, and the message stays', async () => {
     await attach(desk, 's1');
     const [card] = discover(desk.board, { project: 'shop' });
-    expected = card?.generation;
-    ok(await post(desk, toSession()));
+    const looked = { expected_generation: card?.generation };
+    ok(await post(desk, toSession(looked)));
     await attach(desk, 's1');
     const request = letter(toSession());
-    const { code, details } = refused(await post(desk, request));
+    const { code, details } = refused(await post(desk, { ...request, ...looked }));
     expect(code).toBe('generation_changed');
+    expect(await openExchange(desk).notify(String(details?.delivery_id), looked)).toEqual({
+      delivered: false,
+      reason: 'generation_changed',
+    });
     expect(desk.handed).toHaveLength(1);
     expect(desk.counts().attempt).toBe(1);
     const { messages } = ok(receive(desk, { project: 'shop' }, sessionCaller('s1')));
     expect(messages.map(({ message_id }) => message_id)).toContain(details?.message_id);
-    expected = 2;
-    expect(ok(await post(desk, request)).native_delivery?.status).toBe('native_accepted');
-    // What was accepted is told whatever is expected now.
-    expected = 7;
-    expect(ok(await post(desk, request)).native_delivery?.status).toBe('native_accepted');
+    // What was accepted is told whatever is expected then.
+    for (const expected_generation of [2, 7]) {
+      const answer = await post(desk, { ...request, expected_generation });
+      expect(ok(answer).native_delivery?.status).toBe('native_accepted');
+    }
+    expect(desk.handed).toHaveLength(2);
+  });
+
+  it('[MSG-046] is a positive whole number, and for an exact session only', async () => {
+    await attach(desk, 's1');
+    const field = 'expected_generation';
+    const before = desk.counts();
+    for (const over of [
+      ...[0, -1, 1.5, '1', true].map((wrong) => toSession({ [field]: wrong })),
+      { [field]: 1 },
+    ])
+      expect(refused(await post(desk, over))).toMatchObject({ code: 'invalid_request', details: { field } });
+    expect(desk.counts()).toEqual(before);
+    ok(await post(desk, toSession({ [field]: 1 })));
   });
 
   it('is looked at before liveness, and after what nobody ever registered', async () => {
-    expected = 1;
-    expect(failure(await post(desk, toSession()))).toEqual(['recipient_unavailable', 'never_registered']);
+    const sent = async (over = {}) =>
+      failure(await post(desk, toSession({ expected_generation: 1, ...over })));
+    expect(await sent()).toEqual(['recipient_unavailable', 'never_registered']);
     const first = await attach(desk, 's1');
     await disconnect(desk.board, first.connection_id, 'socket_closed');
-    expect(failure(await post(desk, toSession()))).toEqual(['recipient_unavailable', 'not_live']);
+    expect(await sent()).toEqual(['recipient_unavailable', 'not_live']);
     const second = await attach(desk, 's1');
-    expect(failure(await post(desk, toSession()))[0]).toBe('generation_changed');
+    expect((await sent())[0]).toBe('generation_changed');
     await disconnect(desk.board, second.connection_id, 'socket_closed');
-    expect(failure(await post(desk, toSession()))[0]).toBe('generation_changed');
-    expect(failure(await post(desk, toSession({ payload: 'x'.repeat(20_000) })))[0]).toBe(
-      'native_message_too_large',
-    );
+    expect((await sent())[0]).toBe('generation_changed');
+    expect((await sent({ payload: 'x'.repeat(20_000) }))[0]).toBe('native_message_too_large');
   });
 
   it('of an id before /clear is not that of the session which came after it', async () => {
     await attach(desk, 's1');
     await desk.store.write((tx) => tx.identity.link('s1b', 's1'));
     await attach(desk, 's1b');
-    expected = 1;
-    expect(failure(await post(desk, toSession()))[0]).toBe('generation_changed');
-    expect(ok(await post(desk, toSession({ recipient: 's1b' }))).native_delivery).toBeDefined();
-    expected = undefined;
+    const first = { expected_generation: 1 };
+    expect(failure(await post(desk, toSession(first)))[0]).toBe('generation_changed');
+    expect(ok(await post(desk, toSession({ recipient: 's1b', ...first }))).native_delivery).toBeDefined();
     expect(ok(await post(desk, toSession())).native_delivery).toBeDefined();
   });
 });
@@ -83,9 +97,8 @@ describe('a result of discovery', () => {
     const before = desk.handed.length;
     expect(failure(await post(desk, toSession()))).toEqual(['recipient_unavailable', 'not_live']);
     const again = await attach(desk, 's1');
-    expected = generation;
-    expect(failure(await post(desk, toSession()))[0]).toBe('generation_changed');
-    expected = undefined;
+    const looked = { expected_generation: generation };
+    expect(failure(await post(desk, toSession(looked)))[0]).toBe('generation_changed');
     await disconnect(desk.board, again.connection_id, 'socket_closed');
     expect(failure(await post(desk, toSession()))).toEqual(['recipient_unavailable', 'not_live']);
     expect(desk.handed).toHaveLength(before);
@@ -158,7 +171,7 @@ describe('a session that registers again', () => {
 });
 
 describe('mail whose time has passed', () => {
-  it('fails to an exact session as expired, and is handed to no principal', async () => {
+  it('[MSG-141] fails to an exact session as expired, and is handed to no principal', async () => {
     await attach(desk, 's1');
     const expires_at = new Date(desk.clock.nowMs() + 1_000).toISOString();
     desk.onNotify = () => ({ delivered: false });

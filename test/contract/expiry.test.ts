@@ -38,8 +38,21 @@ const waiting = () => ok(receive(desk, { project: 'shop' }, bob)).messages;
 const factsOf = (message_id: string) => ok(receipts(desk, { project: 'shop', recipient: 'bob', message_id }));
 
 describe('a message that expires', () => {
+  it('[MSG-141] has done so for good: a newer update of its task changes nothing of what was listed', async () => {
+    const update = { task_id: 't', status: 'update' };
+    const { message_id } = await posted(desk, { ...update, expires_at: inAMinute });
+    const other = await posted(desk, { ...update, task_id: 'other', expires_at: inAMinute });
+    await posted(desk, { ...update, task_id: 'other' });
+    await desk.clock.advance(60_000);
+    const { receipts } = factsOf(message_id);
+    expect(receipts).toMatchObject([{ receipt_kind: 'expired' }]);
+    await posted(desk, update);
+    expect(factsOf(message_id).receipts).toEqual(receipts);
+    expect(factsOf(other.message_id).receipts).toEqual([]);
+  });
+
   it('[MSG-141] is from then on neither dispatched, rung nor waiting; the fact is listed, and nothing is deleted', async () => {
-    await attach(desk, 's1');
+    await attach(desk, 's1', { lease_ms: 300_000 });
     const { message_id, delivery_id } = await posted(desk, { expires_at: inAMinute });
     const plain = await posted(desk);
     const before = desk.counts();
@@ -52,8 +65,9 @@ describe('a message that expires', () => {
       delivery_state: 'receiver_stored',
       receipts: [{ receipt_kind: 'expired', source: 'message', recorded_at: inAMinute }],
     });
-    expect((await dispatch(desk.board, 'shop', delivery_id)).delivered).toBe(false);
-    expect(desk.handed).toEqual([]);
+    const late = await dispatch(desk.board, 'shop', delivery_id);
+    expect([late, desk.handed]).toEqual([{ delivered: false, reason: 'expired' }, []]);
+    expect((await dispatch(desk.board, 'shop', plain.delivery_id)).delivered).toBe(true);
     await intake(
       desk,
       {

@@ -157,8 +157,15 @@ describe('fetching', () => {
       desk.rows(`SELECT message_id FROM delivery WHERE target_kind = 'session'`)[0]?.message_id,
     );
     const right = scopeOf(message_id);
-    ok(fetchMessage(desk, right));
-    ok(fetchMessage(desk, { ...scopeOf(session, 's1'), target_kind: 'session' }));
+    const whole = { project: 'shop', sender: 'alice', payload: 'hello bob', untrusted: true };
+    expect(ok(fetchMessage(desk, right))).toMatchObject({
+      ...whole,
+      ...right,
+      target_kind: 'principal',
+      delivery_id: expect.stringMatching(/^dlv_/),
+    });
+    const exact = { ...scopeOf(session, 's1'), target_kind: 'session' as const };
+    expect(ok(fetchMessage(desk, exact))).toMatchObject({ ...whole, ...exact });
     const unknown = refused(fetchMessage(desk, { ...right, message_id: 'unknown' }));
     expect(unknown.code).toBe('not_available');
     const wrong = [

@@ -2,6 +2,7 @@
 
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type FailedEntry, failed } from '../../src/mailbox/failed.ts';
+import { history } from '../../src/mailbox/history.ts';
 import { runNotifier } from '../../src/mailbox/notifier.ts';
 import { receive } from '../../src/mailbox/receive.ts';
 import { reconcile, ringAgain } from '../../src/mailbox/ring.ts';
@@ -79,6 +80,11 @@ describe('failed deliveries', () => {
 
   it('[INB-111] are 64 a session: the 65th is refused and said, and evicts nothing', async () => {
     await saveOthers(64);
+    const ofAnother = other(65, { session_root: 's2' });
+    await s.desk.store.write((tx) => tx.failures.save(ofAnother));
+    expect(ok(await ask({ action: 'list' }, undefined, sessionCaller('s2')))).toMatchObject({
+      failed: [{ id: 'fdl_65' }],
+    });
     await failOnce();
     expect(await list()).toHaveLength(64);
     expect((await list()).map(({ id }) => id)).toEqual(Array.from({ length: 64 }, (_, n) => `fdl_${n + 1}`));
@@ -114,6 +120,16 @@ describe('failed deliveries', () => {
     await advance(30_000);
     await reconcile(s.desk, ringing, s.bell, () => {});
     expect(await list()).toEqual([]);
+  });
+
+  it('[INB-113] of that slot are cleared by a hand-off of the router that succeeds', async () => {
+    await attach(s.desk, 's1', { bell: 'codex-queue', adapter_kind: 'codex-queue', lease_ms: 300_000 });
+    await failOnce();
+    expect(await list()).toHaveLength(1);
+    s.mend();
+    await advance(30_000);
+    await posted(s.desk, toSession);
+    expect([s.desk.counts().host_accept, await list()]).toEqual([1, []]);
   });
 
   it('[INB-114] of other kinds outlive replacing and clearing, and can be read', async () => {
@@ -155,7 +171,7 @@ describe('failed deliveries', () => {
     expect(ok(await ask({ action: 'read', id: second?.id }))).toEqual({ text });
   });
 
-  it('[INB-116] are rung once more, one at a time: two retries are one call; success removes it and marks the notice', async () => {
+  it('[INB-116, INB-030] are rung once more, one at a time: two retries are one call; success removes it and marks the notice', async () => {
     const message_id = await failOnce();
     const [{ id } = { id: '' }] = await list();
     const { answer } = s.fallSilent();
@@ -168,6 +184,7 @@ describe('failed deliveries', () => {
     expect(answers[0]).toEqual({ done: true });
     expect(refused(answers[1])).toMatchObject({ code: 'recipient_unavailable', details: { reason: 'busy' } });
     expect([s.rings().length, await list(), s.stateOf(message_id)]).toEqual([2, [], 'host_queued']);
+    expect(s.desk.counts().reservation).toBe(1);
   });
 
   it('that fail again are kept, under what failed now', async () => {
@@ -200,6 +217,8 @@ describe('failed deliveries', () => {
     expect(ok(receive(s.desk, { project: 'shop' }, ringing.caller)).messages).toMatchObject([
       { message_id, payload: 'hello bob' },
     ]);
+    const conversation = await history(s.desk, { project: 'shop', peer: 'alice' }, ringing.caller);
+    expect(ok(conversation).messages).toMatchObject([{ message_id, payload: 'hello bob' }]);
   });
 
   it('[INB-118] need no hand: a host that is repaired is rung within 300 s, and the slot is empty', async () => {
@@ -242,10 +261,18 @@ describe('failed deliveries', () => {
     await advance(91_000);
     expect(s.rungAt()).toEqual([0, 30, 90]);
     expect([faults.length, await list()]).toEqual([3, []]);
+    stop();
     await saveOthers(64);
-    s.mend();
+    const second = runNotifier(s.desk, locksIn(s.desk.directory), ringing, s.bell, (error) =>
+      faults.push(error),
+    );
+    atEnd(second.stop);
     await advance(120_000);
     expect(s.rungAt()).toEqual([0, 30, 90, 210]);
+    expect(faults.slice(3)).toMatchObject([{ code: 'storage_quota_exceeded' }]);
+    s.mend();
+    await advance(240_000);
+    expect(s.rungAt()).toEqual([0, 30, 90, 210, 450]);
   });
 
   it('[INB-120] survive a restart under the same session, and under each id of it', async () => {

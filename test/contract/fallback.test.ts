@@ -1,10 +1,11 @@
 // A session that refuses, and the same message to its principal in its place.
 
 import { beforeEach, describe, expect, it } from 'vitest';
+import { fetchMessage } from '../../src/mailbox/fetch.ts';
 import { intake } from '../../src/mailbox/intake.ts';
 import { receive } from '../../src/mailbox/receive.ts';
 import { type SendAnswer, send } from '../../src/mailbox/send.ts';
-import { Fault } from '../../src/protocol/errors.ts';
+import { errorCodes, Fault } from '../../src/protocol/errors.ts';
 import { sendFields } from '../../src/protocol/requests.ts';
 import { disconnect } from '../../src/sessions/disconnect.ts';
 import { dispatch } from '../../src/sessions/dispatch.ts';
@@ -51,22 +52,31 @@ describe('a fallback', () => {
 
   it('[MSG-058] is the same message to the principal of the session, meant for that session', async () => {
     await gone();
-    const answer = await fall({ payload: 'hello', task_id: 't', correlation_id: 'c', privacy: 'team' });
-    expect(answer).toMatchObject({
-      recipient: 'bob',
-      target_kind: 'principal',
-      intended_session: 's1',
+    const whole = {
+      payload: { b: ['hello', null], a: 1 },
+      content_type: 'application/json',
       task_id: 't',
+      status: 'needs_input',
       correlation_id: 'c',
+      reply_to: 'm',
       privacy: 'team',
-      delivery_state: 'receiver_stored',
-    });
+      expires_at: '2026-03-02T12:00:00.000Z',
+    };
+    const { fallback, delivery_state, recipient_presence, ...answer } = await fall(whole);
+    expect([delivery_state, recipient_presence]).toEqual(['receiver_stored', 'gone']);
     const [stored] = desk.rows(
       'SELECT recipient, target_kind, intended_session FROM delivery WHERE delivery_id = ?',
       answer.delivery_id,
     );
     expect(stored).toEqual({ recipient: 'bob', target_kind: 'principal', intended_session: 's1' });
-    expect(desk.rows('SELECT DISTINCT payload FROM message')).toEqual([{ payload: '"hello"' }]);
+    const fetched = ({ message_id = '', recipient = '' }, target_kind: 'principal' | 'session') =>
+      ok(fetchMessage(desk, { project: 'shop', recipient, message_id, target_kind }));
+    const copy = fetched(answer, 'principal');
+    const { target_kind, recipient } = copy;
+    expect(copy).toMatchObject({ ...answer, ...whole, target_kind: 'principal', recipient: 'bob' });
+    const { message_id, delivery_id, event_id, intended_session } = copy;
+    const own = { message_id, delivery_id, event_id, intended_session, target_kind, recipient };
+    expect({ ...fetched(fallback ?? {}, 'session'), ...own }).toEqual(copy);
   });
 
   it('[MSG-059, SES-118] names the refused one, whether the session is live now, and a note where it is not', async () => {
@@ -81,13 +91,20 @@ describe('a fallback', () => {
       target_kind: 'session',
       reason: 'not_live',
       intended_session_connected: false,
-      note: expect.stringMatching(/only that session.*send to the principal without intended_session/),
+      note: expect.stringMatching(
+        /only that session can take .* when it next runs; if it has ended for good, send to the principal without intended_session/,
+      ),
     });
     await attach(desk, 's1');
     desk.host = () => ({ outcome: 'rejected', failure_code: 'adapter_rejected' });
     const live = await fall();
     expect(live.fallback).toMatchObject({ reason: 'adapter_rejected', intended_session_connected: true });
     expect(live.fallback).not.toHaveProperty('note');
+    await desk.clock.advance(60_000);
+    expect((await fall()).fallback).toMatchObject({ intended_session_connected: false });
+    await desk.store.write((tx) => tx.identity.link('s1b', 's1'));
+    await attach(desk, 's1b');
+    expect((await fall()).fallback).toMatchObject({ intended_session_connected: true });
   });
 
   it('[MSG-060] has no principal for a session that never registered, or that cannot be named', async () => {
@@ -96,7 +113,9 @@ describe('a fallback', () => {
     expect(never.message).toMatch(/no session of that id ever registered/);
     for (const adapter_kind of ['acp', 'codex-app-server'] as const) {
       await gone({ adapter_kind, bell: adapter_kind === 'acp' ? 'acp' : 'codex-queue' });
-      expect(refused(await post(desk, toSession)).code).toBe('recipient_unavailable');
+      const unnameable = refused(await post(desk, toSession));
+      expect(unnameable).toMatchObject({ code: 'recipient_unavailable', details: { reason: 'not_live' } });
+      expect(unnameable.message).toMatch(/no copy for its principal: .* cannot name itself/);
     }
     expect(desk.rows(`SELECT * FROM delivery WHERE target_kind = 'principal'`)).toEqual([]);
   });
@@ -108,12 +127,7 @@ describe('a fallback', () => {
     desk.onNotify = () => ({ delivered: false, reason: 'generation_changed' });
     const pinned = await post(desk, { ...toSession, expected_generation: 7 });
     expect(refused(pinned).code).toBe('generation_changed');
-    for (const code of [
-      'router_unreachable',
-      'router_timeout',
-      'router_outdated',
-      'router_superseded',
-    ] as const) {
+    for (const code of errorCodes.filter((one) => one.startsWith('router_'))) {
       desk.onNotify = () => {
         throw new Fault(code, 'none');
       };
@@ -165,6 +179,9 @@ describe('a fallback', () => {
     await gone();
     const request = read(sendFields, letter(toSession));
     const first = ok(await send(desk, request, alice));
+    const stored = desk.counts();
+    expect(ok(await send(desk, request, alice)).message_id).toBe(first.message_id);
+    expect(difference(stored, desk.counts())).toEqual({});
     await attach(desk, 's1');
     const before = desk.counts();
     const notified = desk.notified.length;
@@ -204,5 +221,8 @@ describe('a fallback', () => {
     expect((await fall()).recipient).toBe('last');
     await desk.store.write((tx) => tx.identity.link('s2', 's1'));
     expect((await fall({ recipient: 's2' })).recipient).toBe('last');
+    await attach(desk, 's2', { principal_id: 'now' });
+    desk.host = () => ({ outcome: 'rejected', failure_code: 'adapter_rejected' });
+    for (const recipient of ['s1', 's2']) expect((await fall({ recipient })).recipient).toBe('now');
   });
 });

@@ -2,6 +2,7 @@
 
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { fetchMessage } from '../../src/mailbox/fetch.ts';
 import { describeError, Fault, isErrorCode, Refusal } from '../../src/protocol/errors.ts';
 import { type Fields, readFields } from '../../src/protocol/fields.ts';
 import { makeId } from '../../src/protocol/id.ts';
@@ -82,6 +83,10 @@ describe('a closed list of fields', () => {
         details: { field },
       });
     }
+    const key = (idempotency_key: string) => readFields(sendFields, letter({ idempotency_key }));
+    for (const fits of ['k', 'k'.repeat(200)]) expect(ok(key(fits)).idempotency_key).toBe(fits);
+    for (const unfit of ['', 'k'.repeat(201)])
+      expect(refused(key(unfit)).details).toEqual({ field: 'idempotency_key' });
     for (const field of ['sender_host', 'source_host', 'transport', 'provenance', 'session', 'actor'])
       expect(refused(readFields(sendFields, letter({ [field]: 'x' }))).details).toEqual({ field });
     const sent = await posted(await openScene());
@@ -96,6 +101,23 @@ describe('a closed list of fields', () => {
     for (const task_id of ['', 'x'.repeat(256), 7])
       expect(refused(readFields(sendFields, letter({ task_id }))).details).toEqual({ field: 'task_id' });
     expect(ok(readFields(sendFields, letter({ task_id: 'x'.repeat(255) }))).task_id).toHaveLength(255);
+  });
+
+  it('[MSG-026] of a status and a task change nothing else of what is stored and fetched', async () => {
+    const desk = await openScene();
+    const seen = new Set<string>();
+    for (const status of [undefined, 'update', 'needs_input', 'result', 'failed', 'canceled'])
+      for (const task_id of [undefined, `task of ${status}`]) {
+        const over = { ...(status !== undefined && { status }), ...(task_id !== undefined && { task_id }) };
+        const { message_id } = await posted(desk, over);
+        const fetched = ok(fetchMessage(desk, { project: 'shop', recipient: 'bob', message_id }));
+        expect(fetched).toMatchObject(over);
+        const { status: _, task_id: __, message_id: ___, delivery_id, event_id, ...rest } = fetched;
+        const delivery = 'SELECT recipient, target_kind, intended_session, expires_at, open FROM delivery';
+        seen.add(JSON.stringify([rest, desk.rows(`${delivery} WHERE delivery_id = ?`, delivery_id)]));
+        expect(event_id).toMatch(/^evt_/);
+      }
+    expect([...seen]).toHaveLength(1);
   });
 
   it('takes one recipient, not a list', () => {
@@ -180,7 +202,7 @@ describe('a code', () => {
     expect(Object.hasOwn(describeError(new Refusal('usage', 'x')), 'details')).toBe(false);
   });
 
-  it('of an unknown error says nothing of its text', () => {
+  it('[MSG-193] of an unknown error is internal_error, and says nothing of its text', () => {
     for (const error of [
       new TypeError('secret body'),
       'secret body',

@@ -50,7 +50,7 @@ describe('a request', () => {
       expect(`${field} ${codeOf(request(type, { [field]: undefined }))}`).toBe(`${field} invalid_field`);
   });
 
-  it.each(types)('is refused with any field that is not its own: %s', (type) => {
+  it.each(types)('[SES-086] is refused with any field that is not its own: %s', (type) => {
     for (const field of ['payload', 'model', 'constructor', 'toString', ''])
       expect(codeOf(request(type, { [field]: 'x' }))).toBe('unexpected_field');
     const own = request(type).replace('{', '{"__proto__":{"type":"x"},');
@@ -90,7 +90,7 @@ describe('a request', () => {
     ['101 cards', request('discover', { limit: 101 }), 'invalid_field'],
     ['very many cards', request('discover', { limit: 1e300 }), 'invalid_field'],
     ['unknown content', request('host_accept', { content: 'rumour' }), 'invalid_field'],
-  ])('with %s', (_, line, code) => {
+  ])('[SES-086] with %s', (_, line, code) => {
     expect(codeOf(line)).toBe(code);
   });
 

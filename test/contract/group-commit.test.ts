@@ -95,7 +95,7 @@ describe('writes of one turn', () => {
     expect(aliases()).toEqual(['a', 'c']);
   });
 
-  it('fail together where the commit fails, and are not answered before it', async () => {
+  it('[MSG-004] fail together where the commit fails, and are not answered before it', async () => {
     database.fails = /^COMMIT$/;
     const outcomes = await together(link('a'), link('b'));
     expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'rejected']);

@@ -1,10 +1,12 @@
 // A conversation: both directions with one peer.
 
 import { beforeEach, describe, expect, it } from 'vitest';
+import { listenerBell } from '../../src/hosts/claude-code/bell.ts';
 import { acknowledge } from '../../src/mailbox/acknowledge.ts';
 import type { Caller } from '../../src/mailbox/desk.ts';
 import { history } from '../../src/mailbox/history.ts';
 import { receive } from '../../src/mailbox/receive.ts';
+import { reconcile } from '../../src/mailbox/ring.ts';
 import { status } from '../../src/mailbox/status.ts';
 import { readFields } from '../../src/protocol/fields.ts';
 import { historyFields } from '../../src/protocol/requests.ts';
@@ -20,6 +22,7 @@ import {
   type Scene,
   sessionCaller,
 } from './desk.ts';
+import { fault } from './rung.ts';
 
 let desk: Scene;
 beforeEach(async () => {
@@ -67,6 +70,18 @@ describe('a conversation', () => {
       expect(refused(readFields(historyFields, { peer: 'a', limit })).details).toEqual({ field: 'limit' });
   });
 
+  it('[MSG-009] is with the peer in whatever form its name is given', async () => {
+    const composed = 'r\u00e9viewer';
+    const decomposed = composed.normalize('NFD');
+    await posted(desk, { sender: decomposed, payload: 'from it' });
+    ok(await post(desk, { sender: 'bob', recipient: decomposed, payload: 'to it' }, bob));
+    expect((await read({ peer: decomposed })).messages.map(({ payload }) => payload)).toEqual([
+      'from it',
+      'to it',
+    ]);
+    expect((await read({ peer: ` ${composed}` })).messages.map(({ payload }) => payload)).toEqual(['to it']);
+  });
+
   it('shows what the session sent under any label, and what its principal sent from anywhere', async () => {
     ok(await post(desk, { payload: 'labelled', sender: 'someone', recipient: 'alice' }, bob));
     ok(await post(desk, { payload: 'from a shell', sender: 'bob', recipient: 'alice' }, alice));
@@ -86,11 +101,16 @@ describe('a conversation', () => {
   it('[INB-081] is read-only', async () => {
     const { message_id } = await say('a1', 'alice');
     await say('b1', 'bob');
-    const before = [desk.counts(), desk.rows('SELECT * FROM delivery'), waiting()];
+    await reconcile(desk, { caller: bob, project: 'shop' }, listenerBell(desk), fault);
+    const everything = () => [
+      ...Object.keys(desk.counts()).map((table) => [table, desk.rows(`SELECT * FROM "${table}"`)]),
+      ['touches', desk.wake.touches],
+    ];
+    expect(desk.counts()).toMatchObject({ reservation: 1, listener_row: 1, connection: 1, receipt: 0 });
+    const before = everything();
     await read();
     await read({ consume: false });
-    expect([desk.counts(), desk.rows('SELECT * FROM delivery'), waiting()]).toEqual(before);
-    expect(desk.rows('SELECT * FROM receipt')).toEqual([]);
+    expect(everything()).toEqual(before);
     expect(desk.store.read((tx) => tx.messages.byId(message_id)?.waiting)).toBe(true);
   });
 

@@ -39,6 +39,8 @@ beforeEach(async () => {
 const bob = sessionCaller('s1');
 const read = (over = {}, caller: Caller = bob) => ok(receive(desk, { project: 'shop', ...over }, caller));
 const ids = (over = {}, caller: Caller = bob) => read(over, caller).messages.map((one) => one.message_id);
+const done = async (msg_id: string) =>
+  ok(await acknowledge(desk, { project: 'shop', messages: [{ sender: 'local', msg_id }] }, bob));
 
 describe('what a session receives', () => {
   it('[MSG-082] is all that waits under every id, its principal and its intended mail; attention first, each as it arrived', async () => {
@@ -71,7 +73,12 @@ describe('what a session receives', () => {
   it('[MSG-083] is 20 unless told otherwise, with how many more wait and where else', async () => {
     for (let nth = 0; nth < 25; nth += 1) await posted(desk);
     expect(read()).toMatchObject({ remaining: 5, elsewhere: [] });
+    const progress = await posted(desk, { status: 'update' });
+    expect(read()).toMatchObject({ remaining: 6, progress_waiting: 1 });
+    await done(progress.message_id);
     expect(read().messages).toHaveLength(20);
+    expect(read({ limit: 100 })).toMatchObject({ messages: { length: 25 }, remaining: 0 });
+    for (const limit of [1, 100]) expect(ok(readFields(receiveFields, { limit })).limit).toBe(limit);
     for (const limit of [0, 101])
       expect(refused(readFields(receiveFields, { limit })).code).toBe('invalid_request');
     for (const [project, count] of [
@@ -83,10 +90,13 @@ describe('what a session receives', () => {
       ['g', 1],
     ] as const)
       for (let nth = 0; nth < count; nth += 1) await posted(desk, { project });
-    await posted(desk, { project: 'only progress', status: 'update' });
-    await posted(desk, { project: 'only quiet', quiet: true });
-    await posted(desk, { project: 'of another', recipient: 'carol' });
-    await posted(desk, { project: 'meant for another', intended_session: 's2' });
+    for (const other of [
+      { project: 'only progress', status: 'update' },
+      { project: 'only quiet', quiet: true },
+      { project: 'of another', recipient: 'carol' },
+      { project: 'meant for another', intended_session: 's2' },
+    ])
+      for (let nth = 0; nth < 5; nth += 1) await posted(desk, other);
     expect(read().elsewhere).toEqual([
       { project: 'e', waiting: 4 },
       { project: 'c', waiting: 3 },
@@ -109,13 +119,7 @@ describe('what a session receives', () => {
       message_id,
       idempotency_key: 'k',
     });
-    ok(
-      await acknowledge(
-        desk,
-        { project: 'shop', messages: [{ sender: 'local', msg_id: acknowledged.message_id }] },
-        bob,
-      ),
-    );
+    await done(acknowledged.message_id);
     ok(await intake(desk, { ...scope(takenIn.message_id), state: 'fetched' }, bob));
     ok(await ack(desk, scope(acked.message_id), bob));
     expect(ids()).toEqual([acked.message_id, newer.message_id]);
@@ -160,6 +164,18 @@ describe('the events of an inbox', () => {
       type: 'events',
       events: [{ message_id: sent.message_id }],
     });
+  });
+
+  it('[MSG-173] are waited for by a watch, 30 s unless told otherwise, once it has said that it is ready', async () => {
+    const said: object[] = [];
+    const ask = { project: 'shop', recipient: 'bob' };
+    const watching = watch(desk, ask, (line) => said.push(line)).then((answer) => said.push(ok(answer)));
+    await desk.clock.advance(29_999);
+    const ready = { type: 'ready', ...ask, cursor: null };
+    expect(said).toEqual([ready]);
+    await desk.clock.advance(1);
+    await watching;
+    expect(said).toEqual([ready, { type: 'timeout', events: [], next_cursor: null }]);
   });
 
   it('[MSG-075] are read by poll, watch and fetch without recording anything', async () => {

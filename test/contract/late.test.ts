@@ -73,7 +73,7 @@ describe('an acceptance after the time-out', () => {
     ['another generation', { generation: 2 }, 'stale_generation'],
   ];
 
-  it.each(mismatches)('[SES-105] of %s records nothing', async (_, over, code) => {
+  it.each(mismatches)('[SES-104, SES-105] of %s records nothing', async (_, over, code) => {
     const host = await router.join('s1');
     const { frame } = await timedOut(host);
     const before = desk.counts();
@@ -82,7 +82,7 @@ describe('an acceptance after the time-out', () => {
     expect(await host.accept(frame)).toEqual({ correlated: true });
   });
 
-  it('[SES-105] on a connection that was replaced, or has run out, records nothing', async () => {
+  it('[SES-104, SES-105] on a connection that was replaced, or has run out, records nothing', async () => {
     const host = await router.join('s1');
     const { frame } = await timedOut(host);
     const newer = await router.join('s1');
@@ -95,7 +95,7 @@ describe('an acceptance after the time-out', () => {
     expect(acceptances()).toEqual([]);
   });
 
-  it('[SES-105] for another run of the router records nothing', async () => {
+  it('[SES-104, SES-105] for another run of the router records nothing', async () => {
     const host = await router.join('s1');
     const { frame } = await timedOut(host);
     await desk.store.write((tx) => {
@@ -130,7 +130,7 @@ describe('an acceptance after the time-out', () => {
     expect(acceptances()).toEqual([]);
   });
 
-  it('[SES-105] of an attempt that failed otherwise, or whose connection ended a moment ago, records nothing', async () => {
+  it('[SES-104, SES-105] of an attempt that failed otherwise, or whose connection ended a moment ago, records nothing', async () => {
     const host = await router.join('s1');
     const { frame } = await timedOut(host);
     const { connection_id, generation } = host.key;

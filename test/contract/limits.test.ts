@@ -8,6 +8,7 @@ import { acknowledge } from '../../src/mailbox/acknowledge.ts';
 import { history } from '../../src/mailbox/history.ts';
 import { poll } from '../../src/mailbox/poll.ts';
 import { receive } from '../../src/mailbox/receive.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { checkSocketPath } from '../../src/platform/paths.ts';
 import { type Fault, isRefusal } from '../../src/protocol/errors.ts';
 import { type Fields, readFields } from '../../src/protocol/fields.ts';
@@ -63,7 +64,9 @@ const receipts = (n: number): object[] =>
 /** Bytes of a hook's input that names its session, filled up with blanks. */
 async function hookInput(bytes: number): Promise<Answer> {
   const text = '{"session_id":"s1"}';
-  const { session_id } = await readPayload(Readable.from([Buffer.from(text.padEnd(bytes))]));
+  const { session_id } = await readPayload(Readable.from([Buffer.from(text.padEnd(bytes))]), {
+    clock: systemClock,
+  });
   return session_id === 's1' ? 'taken' : 'ignored';
 }
 
@@ -224,6 +227,7 @@ const inner: Name[] = [
   'drainBatch',
   'exactSessionWaitMs',
   'routerCallWaitMs',
+  'hookInputWaitMs',
   'hookStoreWaitMs',
   'answerBytesMax',
   'ringsShown',

@@ -11,6 +11,7 @@ import { locksIn } from '../../src/store/lock.ts';
 import { waitForMail } from '../../src/surfaces/hooks/wait.ts';
 import { settle } from './clock.ts';
 import { attach, ok, openScene, posted, type Scene, sessionCaller } from './desk.ts';
+import { ringing } from './rung.ts';
 
 let desk: Scene;
 beforeEach(async () => {
@@ -244,6 +245,23 @@ describe('the listener', () => {
     expect(printed).toHaveLength(1);
     expect(printed[0]).toContain('listener renewal');
     expect(cursor()).toEqual([]);
+  });
+
+  it('[HOST-104] rings only once the notifier lock has been free for 2 s on end', async () => {
+    const rows = () => desk.counts().listener_row;
+    await posted(desk);
+    const waiting = listen({ ringing: async () => ringing });
+    await desk.clock.advance(950);
+    const server = locksIn(desk.directory).tryTake('notifier-s1');
+    expect(server?.held()).toBe(true);
+    await desk.clock.advance(1_050);
+    server?.release();
+    // Its looks: every 2 s while a server runs, then each 0.9 s.
+    await desk.clock.advance(3_700);
+    expect([rows(), printed]).toEqual([0, []]);
+    await desk.clock.advance(1_300);
+    expect(await waiting).toBe(2);
+    expect([rows(), printed]).toEqual([1, [expect.stringContaining('1 message waits')]]);
   });
 
   it('passes over what was read by hand, and goes on waiting', async () => {

@@ -123,8 +123,12 @@ describe('the listener bell', () => {
     await desk.clock.advance(30_000);
     expect(await bell.ring(ring, signal)).toEqual(tooLate);
     expect(desk.counts().listener_row).toBe(0);
+    await posted(desk);
     await reconcile(desk, ringing, slow, fault);
     expect(await bell.ring(late.ring as typeof ring, signal)).toMatchObject({ outcome: 'accepted' });
+    const covers = 'SELECT rung FROM reservation_cover WHERE notification_id = ?';
+    expect(desk.rows(covers, ring.notification_id)).toEqual([{ rung: 0 }]);
+    expect(desk.rows(covers, late.ring?.notification_id)).toEqual([{ rung: 1 }, { rung: 1 }]);
     expect(await bell.ring(late.ring as typeof ring, signal)).toEqual(tooLate);
     expect(await bell.ring(ring, signal)).toEqual(tooLate);
     expect(desk.counts().listener_row).toBe(1);

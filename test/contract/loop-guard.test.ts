@@ -1,10 +1,14 @@
 // What keeps two agents from waking each other for ever.
 
 import { beforeEach, describe, expect, it } from 'vitest';
+import { listenerBell } from '../../src/hosts/claude-code/bell.ts';
+import { acknowledge } from '../../src/mailbox/acknowledge.ts';
+import { runNotifier } from '../../src/mailbox/notifier.ts';
 import { receive } from '../../src/mailbox/receive.ts';
 import { type SendAnswer, send } from '../../src/mailbox/send.ts';
 import { sendFields } from '../../src/protocol/requests.ts';
 import { dispatch } from '../../src/sessions/dispatch.ts';
+import { locksIn } from '../../src/store/lock.ts';
 import {
   attach,
   difference,
@@ -18,6 +22,7 @@ import {
   type Scene,
   sessionCaller,
 } from './desk.ts';
+import { fault } from './rung.ts';
 
 let desk: Scene;
 beforeEach(async () => {
@@ -27,6 +32,21 @@ beforeEach(async () => {
 
 const a1 = sessionCaller('a1', 'alice');
 const b1 = sessionCaller('b1');
+
+/** Bob acknowledges it. */
+async function done(msg_id: string): Promise<void> {
+  const messages = [{ sender: 'local', msg_id }];
+  ok(await acknowledge(desk, { project: 'shop', messages }, b1));
+}
+
+/** What the notifier of b1 has rung for, when its longest gap has passed. */
+async function rung(): Promise<unknown[]> {
+  const ringing = { caller: b1, project: 'shop' };
+  const { stop } = runNotifier(desk, locksIn(desk.directory), ringing, listenerBell(desk), fault);
+  await desk.clock.advance(301_000);
+  stop();
+  return desk.rows('SELECT text FROM listener_row');
+}
 
 /** Alice and Bob answer each other in turn, until the last message has `hops` hops. */
 async function pingPong(hops: number): Promise<SendAnswer> {
@@ -76,6 +96,16 @@ describe('the loop guard', () => {
     ok(await send(desk, request(), a1));
   });
 
+  it('[MSG-142] counts the answers of a sender without a session by its label', async () => {
+    const { message_id } = await posted(desk, { sender: 'bob', recipient: 'alice' });
+    const again = (sender: string) => post(desk, { sender, payload: 'again', reply_to: message_id });
+    for (let nth = 1; nth <= 30; nth += 1) ok(await again('a script'));
+    const before = desk.counts();
+    expect(refused(await again('a script')).code).toBe('rate_limited');
+    expect(difference(before, desk.counts())).toEqual({});
+    ok(await again('another script'));
+  });
+
   it.each([
     'ok',
     'OK.',
@@ -108,6 +138,8 @@ describe('the loop guard', () => {
     expect(told).toMatchObject({ quieted: 'loop_guard' });
     expect(told).not.toHaveProperty('native_delivery');
     expect(refused(await post(desk, { ...exact, recipient: 'gone' })).code).toBe('recipient_unavailable');
+    await done(message_id);
+    expect(await rung()).toEqual([]);
   });
 
   it('[MSG-142] holds nothing that says more, is tagged, or answers nothing', async () => {
@@ -118,16 +150,20 @@ describe('the loop guard', () => {
       { payload: 'ok' },
     ])
       expect(await posted(desk, over)).not.toHaveProperty('quieted');
+    expect(await rung()).not.toEqual([]);
   });
 });
 
 describe('a quiet message', () => {
   it('[MSG-143] wakes nobody whatever it says, and cannot be for an exact session', async () => {
     await attach(desk, 'b1');
-    const sent = ok(await post(desk, { payload: 'is anybody there?', quiet: true }));
-    expect(sent.quiet).toBe(true);
+    for (const over of [{}, { status: 'needs_input' }, { status: 'failed', task_id: 't' }]) {
+      const sent = ok(await post(desk, { payload: 'is anybody there?', quiet: true, ...over }));
+      expect(sent.quiet).toBe(true);
+    }
     expect(desk.handed).toEqual([]);
-    expect(ok(receive(desk, { project: 'shop' }, b1)).progress_waiting).toBe(1);
+    expect(await rung()).toEqual([]);
+    expect(ok(receive(desk, { project: 'shop' }, b1)).progress_waiting).toBe(3);
     const before = desk.counts();
     const exact = { recipient: 'b1', target_kind: 'session', quiet: true };
     expect(refused(await post(desk, exact))).toMatchObject({

@@ -6,8 +6,10 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { acknowledge } from '../../src/mailbox/acknowledge.ts';
 import { fetchMessage } from '../../src/mailbox/fetch.ts';
+import { poll } from '../../src/mailbox/poll.ts';
 import { isRefusal } from '../../src/protocol/errors.ts';
 import { type Fields, readFields } from '../../src/protocol/fields.ts';
+import { readRequest } from '../../src/protocol/frames.ts';
 import {
   ackFields,
   acknowledgeFields,
@@ -24,10 +26,24 @@ import {
   receiveFields,
   sendFields,
   statusFields,
+  summaryFields,
 } from '../../src/protocol/requests.ts';
 import { isSessionId, isWellFormed, readName } from '../../src/protocol/scope.ts';
+import { dispatch } from '../../src/sessions/dispatch.ts';
 import { locksIn } from '../../src/store/lock.ts';
-import { alice, letter, ok, openScene, posted, read, refused, temporaryDirectory } from './desk.ts';
+import {
+  alice,
+  attach,
+  letter,
+  ok,
+  openScene,
+  posted,
+  read,
+  refused,
+  sessionCaller,
+  temporaryDirectory,
+} from './desk.ts';
+import { openExchange } from './exchange.ts';
 
 /** Every action, with a call that fits. */
 const actions: [string, Fields, Record<string, unknown>][] = [
@@ -46,6 +62,7 @@ const actions: [string, Fields, Record<string, unknown>][] = [
   ['status', statusFields, { msg_id: 'm' }],
   ['failed', failedFields, { action: 'list' }],
   ['cancel', cancelFields, { project: 'shop', recipient: 'bob', task_id: 't' }],
+  ['summary', summaryFields, { summary: 's' }],
 ];
 
 function scoped(more: Record<string, unknown>): Record<string, unknown> {
@@ -119,6 +136,7 @@ describe('the fields that are checked below', () => {
       'failed.id',
       'cancel.task_id',
       'cancel.reason',
+      'summary.summary',
     ]);
   });
 });
@@ -157,6 +175,14 @@ describe('a name', () => {
     },
   );
 
+  it.each(fieldsOfKind('name'))(
+    '[MSG-009] is composed and trimmed: $field of $action',
+    ({ field, fields, call }) => {
+      for (const value of [' \tcafe\u0301\n', 'caf\u00e9', '\u3000caf\u00e9 '])
+        expect(ok(readFields(fields, { ...call, [field]: value }))).toMatchObject({ [field]: 'caf\u00e9' });
+    },
+  );
+
   it.each(fieldsOfKind('text'))(
     '[MSG-013] holds no lone surrogate: $field of $action',
     ({ field, fields, call }) => {
@@ -182,6 +208,30 @@ describe('a name', () => {
     }
   });
 
+  it('[MSG-013] holds no lone surrogate in what a session registers of itself', async () => {
+    const desk = await openScene();
+    const router = openExchange(desk);
+    for (const field of ['project', 'principal_id'])
+      expect(refused(await router.ask('s1', { [field]: 'a\ud800' })).code).toBe('invalid_request');
+    const told = (work_summary: string) =>
+      readRequest(
+        JSON.stringify({
+          v: 1,
+          type: 'heartbeat',
+          request_id: 'r',
+          hops: 0,
+          project: 'shop',
+          session_id: 's1',
+          connection_id: 'con_1',
+          generation: 1,
+          work_summary,
+        }),
+      ).frame;
+    expect(ok(told('a\ufffd')).type).toBe('heartbeat');
+    expect(refused(told('a\ud800'))).toMatchObject({ details: { field: 'work_summary' } });
+    expect(desk.counts()).toMatchObject({ connection: 0, session: 0 });
+  });
+
   it('[MSG-013] may hold one in the payload, whose JSON escapes it', async () => {
     const desk = await openScene();
     const sent = await posted(desk, { payload: 'a\ud800b' });
@@ -203,16 +253,51 @@ describe('a name', () => {
   });
 
   it.each(
-    fieldsOfKind('text').filter(({ field }) => ['message_id', 'correlation_id', 'reply_to'].includes(field)),
+    fieldsOfKind('text').filter(({ field }) =>
+      ['message_id', 'msg_id', 'correlation_id', 'reply_to'].includes(field),
+    ),
   )('[MSG-008] of a message has at most 255 characters: $field of $action', ({ field, fields, call }) => {
     expect(isRefusal(readFields(fields, { ...call, [field]: 'x'.repeat(255) }))).toBe(false);
     expect(refused(readFields(fields, { ...call, [field]: 'x'.repeat(256) })).code).toBe('invalid_request');
   });
 
+  it('[MSG-008] of a receipt has at most 255 characters', async () => {
+    const desk = await openScene();
+    const call = (msg_id: string) =>
+      acknowledge(
+        desk,
+        { project: 'shop', recipient: 'bob', messages: [{ sender: 'local', msg_id }] },
+        alice,
+      );
+    expect(ok(await call('x'.repeat(255))).unchanged).toBe(1);
+    expect(refused(await call('x'.repeat(256))).code).toBe('invalid_request');
+  });
+
   it('[MSG-008] that Postbell makes is opaque ASCII', async () => {
     const desk = await openScene();
-    const { message_id, delivery_id, event_id } = await posted(desk);
-    for (const id of [message_id, delivery_id, event_id]) expect(id).toMatch(/^[a-z]+_[0-9a-z]{26}$/);
+    desk.onNotify = ({ project, delivery_id }) => dispatch(desk.board, project, delivery_id);
+    await attach(desk, 's1');
+    const { message_id } = await posted(desk);
+    const messages = [{ sender: 'local', msg_id: message_id }];
+    ok(await acknowledge(desk, { project: 'shop', messages }, sessionCaller('s1')));
+    const made = Object.entries({
+      message: 'message_id',
+      delivery: 'delivery_id',
+      event: 'event_id',
+      connection: 'connection_id',
+      attempt: 'attempt_id',
+      host_accept: 'host_accept_id',
+      receipt: 'receipt_id',
+    });
+    for (const [table, column] of made) {
+      const ids = desk.rows(`SELECT ${column} AS id FROM ${table}`);
+      expect(ids).not.toEqual([]);
+      for (const { id } of ids) expect(id).toMatch(/^[a-z]+_[0-9a-z]{26}$/);
+    }
+    for (const { id } of desk.rows('SELECT notification_id AS id FROM reservation'))
+      expect(id).toMatch(/^[0-9a-f]{12}$/);
+    const { next_cursor } = ok(await poll(desk, { project: 'shop', recipient: 'bob' }));
+    expect(next_cursor).toMatch(/^[!-~]+$/);
   });
 });
 

@@ -118,6 +118,12 @@ describe('the observation beside an acceptance', () => {
     await attach(desk, 's1');
     expect(observed(meant.message_id)).toMatchObject({ ...pending, target_session: 'live' });
     expect(ok(receive(desk, { project: 'shop' }, sessionCaller('s1'))).messages).toHaveLength(2);
+    const copy = await posted(desk);
+    expect(ok(receive(desk, { project: 'shop' }, sessionCaller('s2'))).messages).toMatchObject([
+      { message_id: copy.message_id },
+    ]);
+    ok(await take(meant.message_id, sessionCaller('s1')));
+    expect(observed(meant.message_id)).toMatchObject({ intake: 'recorded', session: 's1' });
   });
 
   /** Mail for a session that nobody registered, as if another's connection had accepted it. */

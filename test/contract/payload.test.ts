@@ -41,6 +41,13 @@ describe('a payload', () => {
       '{"2":4,"10":2,"b":1,"a":{"1":3,"2":2,"x":1}}',
     );
     expect(({} as { polluted?: boolean }).polluted).toBeUndefined();
+    const digits = '12345678901234567890';
+    expect(await roundTrip(desk, digits)).toBe(String(Number(digits)));
+    expect(await roundTrip(desk, `"${digits}"`)).toBe(`"${digits}"`);
+    const text = ' \t two\r\nlines \u0000 e\u0301\n';
+    const { message_id } = await posted(desk, { payload: text });
+    const scope = { project: 'shop', recipient: 'bob', message_id };
+    expect(ok(fetchMessage(desk, scope)).payload).toBe(text);
     for (const payload of [5, null, {}, [], true])
       expect(refused(await post(desk, { payload })).code).toBe('invalid_request');
     for (const content_type of ['text/html', 'application/json; charset=utf-8', '', 7])
@@ -82,9 +89,9 @@ describe('a payload', () => {
   it('[MSG-024] is hashed in canonical form, so that key order alone is no other content', async () => {
     const desk = await openScene();
     const key = { idempotency_key: 'same', ...asJson };
-    const payload = { b: 1, a: { '\u{10000}': 1, '\uffff': 2, d: [{ f: 1, e: 2 }] } };
+    const payload = { b: 1, Z: null, a: { '\u{10000}': 1, '\uffff': 2, d: [{ f: 1, e: 2 }] } };
     const first = await posted(desk, { ...key, payload });
-    const canonical = '{"a":{"d":[{"e":2,"f":1}],"\u{10000}":1,"\uffff":2},"b":1}';
+    const canonical = '{"Z":null,"a":{"d":[{"e":2,"f":1}],"\u{10000}":1,"\uffff":2},"b":1}';
     const fetched = ok(
       fetchMessage(desk, { project: 'shop', recipient: 'bob', message_id: first.message_id }),
     );
@@ -93,7 +100,7 @@ describe('a payload', () => {
     expect(desk.rows('SELECT payload_sha256 FROM message')).toEqual([
       { payload_sha256: fetched.payload_sha256 },
     ]);
-    const turned = { a: { d: [{ e: 2, f: 1 }], '\uffff': 2, '\u{10000}': 1 }, b: 1 };
+    const turned = { a: { d: [{ e: 2, f: 1 }], '\uffff': 2, '\u{10000}': 1 }, b: 1, Z: null };
     expect((await posted(desk, { ...key, payload: turned })).message_id).toBe(first.message_id);
     const other = await post(desk, { ...key, payload: { ...payload, b: 2 } });
     expect(refused(other).code).toBe('idempotency_conflict');

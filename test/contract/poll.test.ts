@@ -1,13 +1,25 @@
 // Events of one inbox: cursors, and waiting for the first one.
 
 import { beforeEach, describe, expect, it } from 'vitest';
+import { intake } from '../../src/mailbox/intake.ts';
 import { poll } from '../../src/mailbox/poll.ts';
 import { untilTouched } from '../../src/mailbox/until-touched.ts';
 import { readFields } from '../../src/protocol/fields.ts';
 import { pollFields } from '../../src/protocol/requests.ts';
 import { dispatch } from '../../src/sessions/dispatch.ts';
 import { settle } from './clock.ts';
-import { attach, difference, letter, ok, openScene, posted, read, refused, type Scene } from './desk.ts';
+import {
+  alice,
+  attach,
+  difference,
+  letter,
+  ok,
+  openScene,
+  posted,
+  read,
+  refused,
+  type Scene,
+} from './desk.ts';
 
 let desk: Scene;
 beforeEach(async () => {
@@ -23,7 +35,8 @@ describe('polling', () => {
     await posted(desk, { recipient: 'carol' });
     await posted(desk, { project: 'bank' });
     await desk.clock.advance(1_000);
-    for (let n = 0; n < 20; n += 1) await posted(desk);
+    const sent = [first.event_id];
+    for (let n = 0; n < 20; n += 1) sent.push((await posted(desk)).event_id);
     const { events, ...scope } = ok(await ask());
     expect(scope).toMatchObject({ project: 'shop', recipient: 'bob' });
     expect(events).toHaveLength(20);
@@ -39,7 +52,12 @@ describe('polling', () => {
     });
     expect(JSON.stringify(events)).not.toContain('secret');
     for (const event of events) expect(event).toMatchObject({ recipient: 'bob', project: 'shop' });
-    expect(ok(await ask({ limit: 100 })).events).toHaveLength(21);
+    const all = ok(await ask({ limit: 100 })).events;
+    expect([all, events].map((list) => list.map(({ event_id }) => event_id))).toEqual([
+      sent,
+      sent.slice(0, 20),
+    ]);
+    expect(ok(await ask({ recipient: 'nobody' })).events).toEqual([]);
     expect(ok(await ask({ limit: 1 })).events).toEqual([events[0]]);
     const wrong = [{ limit: 0 }, { limit: 101 }, { wait_ms: -1 }, { wait_ms: 30_001 }, { limit: 1.5 }];
     for (const over of wrong)
@@ -79,6 +97,14 @@ describe('polling', () => {
       expect(
         refused(await ask({ ...over, cursor: Object.keys(over).length > 0 ? cursor : 'cur_unknown' })).code,
       ).toBe('invalid_cursor');
+    // An inbox and what a sender of its name sent are two scopes.
+    const own = { project: 'shop', sender: 'bob', receipts: true };
+    const about = await posted(desk, { sender: 'bob', recipient: 'carol' });
+    const taken = { project: 'shop', recipient: 'carol', idempotency_key: 'i', state: 'fetched' } as const;
+    ok(await intake(desk, { ...taken, message_id: about.message_id }, alice));
+    const receiptCursor = ok(await poll(desk, read(pollFields, own))).next_cursor as string;
+    expect(refused(await ask({ cursor: receiptCursor })).code).toBe('invalid_cursor');
+    expect(refused(await poll(desk, read(pollFields, { ...own, cursor }))).code).toBe('invalid_cursor');
     const waited = ask({ cursor: again.next_cursor, wait_ms: 500 });
     await desk.clock.advance(500);
     expect(ok(await waited).next_cursor).toBe(again.next_cursor);

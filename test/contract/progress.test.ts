@@ -1,11 +1,13 @@
 // Progress of a task: what makes what obsolete, and what never does.
 
 import { beforeEach, describe, expect, it } from 'vitest';
+import { listenerBell } from '../../src/hosts/claude-code/bell.ts';
 import { acknowledge } from '../../src/mailbox/acknowledge.ts';
 import { cancelTask } from '../../src/mailbox/cancel.ts';
 import { history } from '../../src/mailbox/history.ts';
 import { intake } from '../../src/mailbox/intake.ts';
 import { receive } from '../../src/mailbox/receive.ts';
+import { reconcile } from '../../src/mailbox/ring.ts';
 import { send } from '../../src/mailbox/send.ts';
 import { sendFields } from '../../src/protocol/requests.ts';
 import {
@@ -21,6 +23,7 @@ import {
   sessionCaller,
 } from './desk.ts';
 import { failingStore } from './failing.ts';
+import { fault } from './rung.ts';
 
 let desk: Scene;
 beforeEach(async () => {
@@ -57,6 +60,17 @@ describe('an update', () => {
     expect(waiting()).toEqual(['u2', 't2']);
   });
 
+  it('[INB-092] of a sender that is a session supersedes the older ones of that session', async () => {
+    for (const payload of ['s1', 's2', 's3']) {
+      const hinted = read(sendFields, letter({ payload, task_id: 't', status: 'update' }));
+      ok(await send(desk, hinted, sessionCaller('a9')));
+    }
+    expect(waiting()).toEqual(['s3']);
+    const rows = desk.rows('SELECT message_id, superseded_by FROM delivery ORDER BY seq');
+    const [, second, third] = rows.map(({ message_id }) => message_id);
+    expect(rows.map(({ superseded_by }) => superseded_by)).toEqual([second, third, null]);
+  });
+
   it.each(['result', 'failed', 'canceled'] as const)(
     '[MSG-127, INB-094, INB-099] is superseded by the end of its task (%s), before and after, whatever its time',
     async (status) => {
@@ -74,6 +88,8 @@ describe('an update', () => {
   it('[MSG-128, INB-095, INB-097] leaves alone another sender, session, task and inbox, and what has no task', async () => {
     await update('another sender', { sender: 'carol' });
     await update('another task', { task_id: 'other' });
+    await update('another spelling', { task_id: 'T' });
+    await update('another case', { sender: 'Alice' });
     await posted(desk, { payload: 'no task, one', status: 'update' });
     await posted(desk, { payload: 'no task, two', status: 'update' });
     const hinted = read(sendFields, letter({ payload: 'another session', task_id: 't', status: 'update' }));
@@ -86,6 +102,8 @@ describe('an update', () => {
       new Set([
         'another sender',
         'another task',
+        'another spelling',
+        'another case',
         'another session',
         'no task, one',
         'no task, two',
@@ -96,14 +114,25 @@ describe('an update', () => {
     expect(ok(receive(desk, { project: 'shop', recipient: 'carol' }, alice)).messages).toHaveLength(1);
   });
 
-  it('[MSG-130, INB-096] never supersedes a question, a failure, a result or what has no status, nor do these each other', async () => {
-    await of('one question', { status: 'needs_input' });
-    await of('another question', { status: 'needs_input' });
-    await of('plain');
-    await of('a failure', { status: 'failed' });
-    await of('a result', { status: 'result' });
+  it('[MSG-130, INB-096] never supersedes a question, a failure, a result, a cancellation or what has no status, nor do these each other', async () => {
+    const kinds = {
+      question: 'needs_input',
+      plain: undefined,
+      failure: 'failed',
+      result: 'result',
+      cancellation: 'canceled',
+    };
+    const all: string[] = [];
+    for (const round of ['first', 'second'])
+      for (const [kind, status] of Object.entries(kinds)) {
+        await of(`${round} ${kind}`, status === undefined ? {} : { status });
+        all.push(`${round} ${kind}`);
+      }
     await update('late');
-    expect(waiting()).toEqual(['one question', 'another question', 'plain', 'a failure', 'a result']);
+    expect(waiting()).toEqual(all);
+    expect(desk.rows('SELECT count(*) AS n FROM delivery WHERE superseded_by IS NULL')).toEqual([
+      { n: all.length },
+    ]);
   });
 
   it('[MSG-131, INB-100] stays in history, marked, and is announced no more', async () => {
@@ -115,6 +144,10 @@ describe('an update', () => {
       ['u2', undefined],
     ]);
     expect(desk.store.read((tx) => tx.messages.byId(u1.message_id)?.waiting)).toBe(false);
+    await posted(desk);
+    await reconcile(desk, { caller: bob, project: 'shop' }, listenerBell(desk), fault);
+    const [notice] = desk.rows('SELECT text FROM listener_row');
+    expect(notice?.text).toContain('1 message waits and 1 progress for this session');
     const key = { sender: 'local', msg_id: u1.message_id };
     expect(ok(await acknowledge(desk, { project: 'shop', messages: [key] }, bob)).acknowledged).toBe(1);
     expect((await conversation())[0]).toMatchObject({ superseded_by: u2.message_id });
@@ -164,13 +197,28 @@ describe('the progress marker of a session', () => {
     for (const inbound of [{ recipient: 'carol' }, { recipient: 'c1', target_kind: 'session' }]) {
       await say({});
       await post(desk, { task_id: 'other', status: 'result', ...inbound });
+      await post(desk, { task_id: 'job', status: 'update', ...inbound });
       expect(marker()?.task_id).toBe('job');
-      await post(desk, { task_id: 'job', status: 'result', ...inbound });
-      expect(marker()).toBeUndefined();
+      for (const status of ['result', 'failed', 'canceled']) {
+        await say({});
+        await post(desk, { task_id: 'job', status, ...inbound });
+        expect(marker()).toBeUndefined();
+        await say({});
+        await say({ status });
+        expect(marker()).toBeUndefined();
+      }
     }
     await say({});
     ok(await cancelTask(desk, { project: 'shop', recipient: 'bob', task_id: 'job' }, carol));
     expect(marker()).toBeUndefined();
+  });
+
+  it('[INB-151] ends by no end in another project, nor by one to a principal of its session\u2019s name', async () => {
+    await attach(desk, 'c1', { principal_id: 'carol' });
+    await say({});
+    await post(desk, { task_id: 'job', status: 'result', recipient: 'carol', project: 'bank' });
+    await post(desk, { task_id: 'job', status: 'result', recipient: 'c1' });
+    expect(marker()?.task_id).toBe('job');
   });
 
   it('[INB-151] keeps no send from succeeding where it cannot be written', async () => {
@@ -200,8 +248,20 @@ describe('cancelling a task', () => {
     const other = ok(await cancelTask(desk, { ...request, reason: 'not needed' }, carol));
     expect(other.message_id).not.toBe(first.message_id);
     expect(waiting()).toEqual(['not needed']);
-    expect(ok(await cancelTask(desk, { ...request, task_id: 'u' }, carol)).message_id).not.toBe(
-      first.message_id,
-    );
+    const more = [
+      { task_id: 'u' },
+      { recipient: 'dave' },
+      { recipient: 's1', target_kind: 'session' as const },
+    ];
+    const ids = new Set([first.message_id]);
+    desk.onNotify = () => ({ delivered: true, quieted: 'taken_in' });
+    for (const over of more) {
+      const sent = ok(await cancelTask(desk, { ...request, ...over }, carol));
+      expect(sent).toMatchObject({ sender: 'carol', target_kind: 'principal', status: 'canceled', ...over });
+      expect(ok(await cancelTask(desk, { ...request, ...over }, carol)).message_id).toBe(sent.message_id);
+      ids.add(sent.message_id);
+    }
+    expect(ids.size).toBe(4);
+    expect(desk.counts().message).toBe(5);
   });
 });

@@ -7,7 +7,7 @@ import { identityString, locatorOf, projectId } from '../../src/protocol/project
 const idOf = (remote: string) => projectId({ kind: 'git', locator: locatorOf(remote) as string }, sha256Hex);
 
 describe('a project id', () => {
-  it('[SES-006] is a readable label and 32 hex digits of SHA-256 over the identity string', () => {
+  it('[SES-006, SES-014] is a readable label and 32 hex digits of SHA-256 over the identity string', () => {
     const vectors: [Parameters<typeof projectId>[0], string, string][] = [
       [{ kind: 'git', locator: 'github.com/owner/repo' }, 'git:github.com/owner/repo', 'repo'],
       [{ kind: 'git', locator: 'https://git.example/x/y' }, 'git:https://git.example/x/y', 'y'],
@@ -69,7 +69,8 @@ describe('a remote', () => {
     ['https://alice@git.example/x/y', 'https://git.example/x/y'],
     ['https://alice:se@cret@git.example/x/y', 'https://git.example/x/y'],
     ['https://git.example:8443/x/y', 'https://git.example:8443/x/y'],
-    ['git://git.example:9418/x/y.git', 'git://git.example/x/y'],
+    ['http://git.example:8443/x/y', 'https://git.example:8443/x/y'],
+    ['GIT://Git.Example:9418/x/y.git', 'git://git.example/x/y'],
     ['git://alice:secret@git.example/x/y.git', 'git://git.example/x/y'],
     ['https://git.example/X/Y', 'https://git.example/X/Y'],
   ])('[SES-009] %s is %s', (remote, locator) => {
@@ -118,7 +119,7 @@ describe('a remote', () => {
     'x',
     '',
     'ftp://h/x',
-  ])('that is no network remote has no locator: %s', (remote) => {
+  ])('[SES-008] that is no network remote has no locator: %s', (remote) => {
     expect(locatorOf(remote)).toBeUndefined();
   });
 });

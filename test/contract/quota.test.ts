@@ -1,10 +1,14 @@
 // The owner's budget of payload bytes.
 
 import { beforeEach, describe, expect, it } from 'vitest';
+import { receive } from '../../src/mailbox/receive.ts';
 import { send } from '../../src/mailbox/send.ts';
 import { quotaOf } from '../../src/platform/environment.ts';
+import { isRefusal } from '../../src/protocol/errors.ts';
 import { sendFields } from '../../src/protocol/requests.ts';
 import { alice, difference, letter, ok, openScene, post, read, refused, type Scene } from './desk.ts';
+
+const dayMs = 86_400_000;
 
 let desk: Scene;
 beforeEach(async () => {
@@ -23,7 +27,14 @@ describe('a storage quota', () => {
     for (const unset of [{}, { POSTBELL_STORAGE_QUOTA_BYTES: '' }, { POSTBELL_STORAGE_QUOTA_BYTES: ' ' }])
       expect(quotaOf(unset)).toBeUndefined();
     expect(quotaOf({ POSTBELL_STORAGE_QUOTA_BYTES: '0' })).toBe(0);
-    for (let nth = 0; nth < 20; nth += 1) ok(await post(desk, { payload: 'x'.repeat(60_000) }));
+    for (let nth = 0; nth < 20; nth += 1) {
+      ok(await post(desk, { payload: 'x'.repeat(60_000) }));
+      await desk.clock.advance(365 * dayMs);
+    }
+    expect(desk.store.read((tx) => tx.messages.payloadBytes())).toBe(20 * 60_002);
+    expect(ok(receive(desk, { project: 'shop', recipient: 'bob', limit: 100 }, alice)).messages).toHaveLength(
+      20,
+    );
   });
 
   it('[MSG-146] may be filled to the byte, counted in UTF-8; one more is refused and leaves no row', async () => {
@@ -35,7 +46,10 @@ describe('a storage quota', () => {
     expect(refused(await post({ ...desk, quota }, over)).code).toBe('storage_quota_exceeded');
     expect(difference(before, desk.counts())).toEqual({});
     expect(desk.store.read((tx) => tx.messages.payloadBytes())).toBe(20);
-    ok(await post({ ...desk, quota }, { payload: 'x'.repeat(8) }));
+    const two = ['a', 'b'].map((one) => post({ ...desk, quota }, { payload: one.repeat(8) }));
+    const [first, second] = await Promise.all(two);
+    expect([isRefusal(first), refused(second).code]).toEqual([false, 'storage_quota_exceeded']);
+    expect(difference(before, desk.counts())).toEqual({ message: 1, delivery: 1, event: 1, idempotency: 1 });
     expect(refused(await post({ ...desk, quota }, { payload: '' })).code).toBe('storage_quota_exceeded');
   });
 

@@ -9,6 +9,7 @@ import { intake } from '../../src/mailbox/intake.ts';
 import { poll } from '../../src/mailbox/poll.ts';
 import { receipts } from '../../src/mailbox/receipts.ts';
 import { receive } from '../../src/mailbox/receive.ts';
+import { watch } from '../../src/mailbox/watch.ts';
 import { isRefusal, type Result } from '../../src/protocol/errors.ts';
 import { type Fields, readFields } from '../../src/protocol/fields.ts';
 import type { MessageReceipt } from '../../src/protocol/receipts.ts';
@@ -116,7 +117,8 @@ describe.each(kinds)('$kind', (kind) => {
 
   it('[MSG-093] has the recipient as its actor and the calling session beside it; neither can be given', async () => {
     const { message_id } = await posted(desk);
-    expect(ok(await say(kind, message_id))).toMatchObject({ actor: 'bob', caller_session: 's1' });
+    const other = sessionCaller('s1', 'carol');
+    expect(ok(await say(kind, message_id, {}, other))).toMatchObject({ actor: 'bob', caller_session: 's1' });
     expect(ok(await say(kind, message_id, { idempotency_key: 'other' }, alice))).not.toHaveProperty(
       'caller_session',
     );
@@ -127,7 +129,7 @@ describe.each(kinds)('$kind', (kind) => {
       });
   });
 
-  it('[MSG-095] is the same receipt under its key, a conflict with another value, another one under another key', async () => {
+  it('[MSG-092, MSG-095] is the same receipt under its key, a conflict with another value, another one under another key', async () => {
     const { message_id } = await posted(desk);
     const first = ok(await say(kind, message_id));
     await desk.clock.advance(1_000);
@@ -139,10 +141,15 @@ describe.each(kinds)('$kind', (kind) => {
         code: 'idempotency_conflict',
         details: { receipt_id: first.receipt_id },
       });
+    if (kind === dispositionKind || kind === activationKind)
+      expect(refused(await say(kind, message_id, { detail: 'another' })).code).toBe('idempotency_conflict');
     const other = ok(
       await say(kind, message_id, { idempotency_key: 'k2', ...(field && { [field]: second }) }),
     );
     expect(other.receipt_id).not.toBe(first.receipt_id);
+    expect(refused(await say(kind, message_id, { idempotency_key: undefined })).details).toEqual({
+      field: 'idempotency_key',
+    });
     expect(factsOf(message_id).map((fact) => 'receipt_id' in fact && fact.receipt_id)).toEqual([
       first.receipt_id,
       other.receipt_id,
@@ -197,6 +204,13 @@ describe('receipts', () => {
       for (const one of kinds)
         expect(refused(await say(one, message_id, { [field]: 'x' })).code).toBe('invalid_request');
     expect(difference(before, desk.counts())).toEqual({});
+    await attach(desk, 's1');
+    const handed = await posted(desk);
+    await dispatch(desk.board, 'shop', handed.delivery_id);
+    expect(factsOf(handed.message_id).map(({ receipt_kind, actor }) => [receipt_kind, actor])).toEqual([
+      ['attempt', 'postbell-router'],
+      ['host_accept', 'postbell-router'],
+    ]);
   });
 
   it('[MSG-106] are read by the sender with the exact scope of the recipient', async () => {
@@ -229,6 +243,10 @@ describe('receipts', () => {
         recorded_at: receipt.recorded_at,
       },
     ]);
+    const said: object[] = [];
+    const asked = { project: 'shop', receipts: true, sender: 'alice' };
+    expect(ok(await watch(desk, asked, (line) => said.push(line)))).toMatchObject({ type: 'events', events });
+    expect(said).toEqual([{ type: 'ready', project: 'shop', sender: 'alice', cursor: null }]);
     expect((await ask({ cursor: next_cursor })).events).toEqual([]);
     ok(await say(dispositionKind, message_id, { value: 'completed' }));
     expect((await ask({ cursor: next_cursor })).events).toMatchObject([{ receipt_kind: 'disposition' }]);

@@ -38,7 +38,7 @@ const sentId = () => String(desk.rows('SELECT message_id FROM message ORDER BY s
 
 describe('a send that waits for a reply', () => {
   it('[MSG-144] names the first message that answers it and is for its sender, and takes nothing in', async () => {
-    const state = asking({ reply_wait_ms: 30_000 });
+    const state = asking({ reply_wait_ms: 30_000, idempotency_key: 'k' });
     await settle();
     const reply_to = sentId();
     await posted(desk, { sender: 'bob', recipient: 'alice', payload: 'unrelated' });
@@ -49,12 +49,9 @@ describe('a send that waits for a reply', () => {
     await posted(desk, { sender: 'bob', recipient: 'alice', payload: 'and another', reply_to });
     await settle();
     const { message_id, project, recipient, target_kind } = reply;
-    expect(ok(state.answer as Result<SendAnswer>).reply).toEqual({
-      message_id,
-      project,
-      recipient,
-      target_kind,
-    });
+    const first = { message_id, project, recipient, target_kind };
+    expect(ok(state.answer as Result<SendAnswer>).reply).toEqual(first);
+    expect((await posted(desk, { reply_wait_ms: 0, idempotency_key: 'k' })).reply).toEqual(first);
     expect(desk.clock.nowMs() - Date.parse(reply.created_at)).toBeLessThan(1_000);
     const mail = ok(receive(desk, { project: 'shop', recipient: 'alice' }, alice)).messages;
     expect(mail).toHaveLength(3);

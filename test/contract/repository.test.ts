@@ -43,6 +43,11 @@ describe('a directory', () => {
     expect(await projectIdentity(directory('local', 'src'))).toEqual({ kind: 'path', path: local });
     const plain = directory('plain', 'deep');
     expect(await projectIdentity(plain)).toEqual({ kind: 'path', path: plain });
+    symlinkSync(plain, path.join(home, 'link'));
+    expect(await projectIdentity(path.join(home, 'link'))).toEqual({ kind: 'path', path: plain });
+    git(local, 'commit', '-q', '--allow-empty', '-m', 'first');
+    git(local, 'worktree', 'add', '-q', path.join(home, 'linked'));
+    expect(await projectIdentity(path.join(home, 'linked'))).toEqual({ kind: 'path', path: local });
     const bare = directory('bare.git');
     git(bare, 'init', '-q', '--bare');
     expect(await projectIdentity(bare)).toEqual({ kind: 'path', path: bare });
@@ -61,6 +66,7 @@ describe('a directory', () => {
     expect(await kindOf('r4', { origin: 'file:///srv/x.git' })).toBe('path');
     expect(await kindOf('r5', { origin: '/srv/x.git' })).toBe('path');
     expect(await kindOf('r6', { origin: '../x.git' })).toBe('path');
+    expect(await kindOf('r8', { origin: '/srv/x.git', other: b })).toBe('path');
     const rewritten = repository('r7', { origin: 'work:team/shop' });
     git(rewritten, 'config', 'url.https://git.example/.insteadOf', 'work:');
     expect(await projectIdentity(rewritten)).toEqual({
@@ -83,9 +89,25 @@ describe('a directory', () => {
       (await identities([repository('c1', { origin: url }), repository('c2', { origin: `${url}.git` })]))
         .size,
     ).toBe(1);
+    // A bare repository and its worktrees; one whose git directory lies elsewhere, and one of it.
+    const bare = path.join(home, 'bare.git');
+    git(main, 'clone', '-q', '--bare', main, bare);
+    git(bare, 'remote', 'remove', 'origin');
+    git(bare, 'worktree', 'add', '-q', '--detach', path.join(home, 'of-bare'));
+    expect((await identities([bare, path.join(home, 'of-bare')])).size).toBe(1);
+    const apart = directory('apart');
+    git(apart, 'init', '-q', '--separate-git-dir', path.join(home, 'apart-git'));
+    git(apart, 'commit', '-q', '--allow-empty', '-m', 'first');
+    git(apart, 'worktree', 'add', '-q', '--detach', path.join(home, 'of-apart'));
+    expect((await identities([apart, path.join(home, 'of-apart')])).size).toBe(1);
     const part = repository('part');
     git(part, 'commit', '-q', '--allow-empty', '-m', 'first');
     git(main, '-c', 'protocol.file.allow=always', 'submodule', 'add', '-q', part, 'part');
-    expect((await identities([main, path.join(main, 'part')])).size).toBe(2);
+    expect(await projectIdentity(main)).toEqual({ kind: 'path', path: main });
+    const submodule = path.join(main, 'part');
+    git(submodule, 'remote', 'remove', 'origin');
+    git(submodule, 'worktree', 'add', '-q', '--detach', path.join(home, 'of-part'));
+    for (const place of [submodule, path.join(home, 'of-part')])
+      expect(await projectIdentity(place)).toEqual({ kind: 'path', path: submodule });
   });
 });

@@ -10,6 +10,7 @@ import { dispatch } from '../../src/sessions/dispatch.ts';
 import { locksIn } from '../../src/store/lock.ts';
 import { settle } from './clock.ts';
 import { attach, letter, ok, post, posted, type Scene, sessionCaller } from './desk.ts';
+import { failingStore } from './failing.ts';
 import { fault, openRung, type Rung, ringing, startMs } from './rung.ts';
 
 let desk: Scene;
@@ -47,6 +48,19 @@ describe('one session', () => {
     await posted(desk, toSession);
     expect(desk.handed).toHaveLength(2);
     expect(desk.counts().reservation).toBe(2);
+  });
+
+  it('[INB-030] has one current reservation also where two notifiers look at the same moment', async () => {
+    await posted(desk);
+    const store: Scene['store'] = {
+      ...desk.store,
+      write: async (work) => {
+        await settle();
+        return desk.store.write(work);
+      },
+    };
+    await Promise.all([1, 2].map(() => reconcile({ ...desk, store }, ringing, bell, fault)));
+    expect([rungAt(), desk.counts().reservation]).toEqual([[0], 1]);
   });
 
   it('takes an exact-session hand-off beside a notice, on the reservation that is current', async () => {
@@ -147,6 +161,12 @@ describe('one session', () => {
     expect(stateOf(second.message_id)).toBe('inbox_queued');
     await done(second.message_id);
     expect(stateOf(second.message_id)).toBe('receiver_acknowledged');
+    const third = await posted(desk);
+    expect(stateOf(third.message_id)).toBe('receiver_stored');
+    await done(third.message_id);
+    expect(stateOf(third.message_id)).toBe('receiver_acknowledged');
+    const covers = 'SELECT 1 FROM reservation_cover WHERE delivery_id = ?';
+    expect(desk.rows(covers, third.delivery_id)).toEqual([]);
   });
 
   it('shares one reservation and one notifier under all its ids', async () => {
@@ -199,6 +219,26 @@ describe('a reservation', () => {
     await post(desk, toSession);
     await desk.clock.advance(30_000);
     expect(rungAt()).toEqual([30.5, 60.5]);
+  });
+
+  it('[INB-050] is written with the attempt of a hand-off, in one transaction: none of them where one fails', async () => {
+    await attach(desk, 's1');
+    desk.onNotify = () => ({ delivered: false });
+    const { delivery_id } = await posted(desk);
+    const { database, store } = failingStore(desk);
+    const handOver = () => dispatch({ ...desk.board, store }, 'shop', delivery_id);
+    desk.host = () => ({ outcome: 'timeout' });
+    for (const nth of [1, 2, 3]) {
+      database.left = nth;
+      await expect(handOver()).rejects.toMatchObject({ code: 'store_unwritable' });
+      expect(database.left).toBe(0);
+      expect(desk.counts()).toMatchObject({ attempt: 0, reservation: 0, reservation_cover: 0 });
+    }
+    expect(desk.handed).toEqual([]);
+    database.left = Number.POSITIVE_INFINITY;
+    await handOver();
+    expect(desk.handed).toHaveLength(1);
+    expect(desk.counts()).toMatchObject({ attempt: 1, reservation: 1, reservation_cover: 1 });
   });
 
   it('whose bell refused is told as failed, and rings again when it ends', async () => {

@@ -2,6 +2,7 @@
 
 import type { Socket } from 'node:net';
 import { beforeEach, describe, expect, it } from 'vitest';
+import { receipts } from '../../src/mailbox/receipts.ts';
 import type { ConnectionRow } from '../../src/ports/store.ts';
 import { isRefusal } from '../../src/protocol/errors.ts';
 import { discoverFields } from '../../src/protocol/requests.ts';
@@ -10,7 +11,7 @@ import { type Handlers, handlersOf } from '../../src/router/handlers.ts';
 import { FrameRate } from '../../src/router/rate.ts';
 import { routerServer } from '../../src/router/server.ts';
 import { settle } from './clock.ts';
-import { letter, openScene, post, posted, read, refused, registration, type Scene } from './desk.ts';
+import { letter, ok, openScene, post, posted, read, refused, registration, type Scene } from './desk.ts';
 
 let desk: Scene;
 let connections: Connections;
@@ -72,6 +73,22 @@ describe('the router', () => {
     expect(await first).toMatchObject({ delivered: true });
     expect(await second).toEqual(await first);
     expect(desk.counts()).toMatchObject({ attempt: 1, host_accept: 1 });
+  });
+
+  it('[SES-095] tells whoever joined that it failed, and does not try again for them', async () => {
+    const { peer, frames } = process();
+    const key = await register(peer, 's1', { bell: 'channel', adapter_kind: 'claude-channel' });
+    const { delivery_id } = await posted(desk);
+    const asked = { auth_token: 'token', project: 'shop', delivery_id, wait: true };
+    const told = [1, 2, 3].map(() => handlers.notify(process().peer, asked));
+    await settle();
+    const { attempt_id } = frames[0] as { attempt_id: string };
+    const failure_code = 'adapter_rejected';
+    await handlers.host_reject(peer, { attempt_id, delivery_id, ...keyOf(key), failure_code });
+    await settle();
+    for (const one of told) expect(await one).toEqual({ delivered: false, reason: failure_code });
+    expect(frames).toHaveLength(1);
+    expect(desk.counts()).toMatchObject({ attempt: 1, host_accept: 0 });
   });
 
   it.each(['replaced', 'expired'])(
@@ -174,8 +191,8 @@ describe('the router', () => {
     const { peer, frames } = process();
     const key = await register(peer, 's1');
     const asked: Promise<object>[] = [];
-    const notify = async () => {
-      const { details } = refused(await post(desk, letter({ target_kind: 'session', recipient: 's1' })));
+    const notify = async (recipient = 's1') => {
+      const { details } = refused(await post(desk, letter({ target_kind: 'session', recipient })));
       const delivery_id = String(details?.delivery_id);
       const fields = { auth_token: 'token', project: 'shop', delivery_id, wait: true };
       return () => Promise.resolve(handlers.notify(process().peer, fields)) as Promise<object>;
@@ -188,6 +205,11 @@ describe('the router', () => {
     expect(await asked[64]).toEqual({ delivered: false, reason: 'busy' });
     expect(frames).toHaveLength(64);
     expect(desk.counts().attempt).toBe(64);
+    const other = process();
+    await register(other.peer, 's2');
+    const elsewhere = (await notify('s2'))();
+    await settle();
+    expect(other.frames).toMatchObject([{ type: 'deliver', session_id: 's2' }]);
     const { attempt_id, delivery_id } = frames[0] as { attempt_id: string; delivery_id: string };
     await handlers.host_reject(peer, {
       attempt_id,
@@ -200,10 +222,11 @@ describe('the router', () => {
     await settle();
     expect(frames).toHaveLength(65);
     await desk.clock.advance(10_000);
-    expect(await next).toEqual({ delivered: false, reason: 'host_outcome_timeout' });
+    for (const silent of [next, elsewhere])
+      expect(await silent).toEqual({ delivered: false, reason: 'host_outcome_timeout' });
   });
 
-  it('[SES-042] tells a replaced connection so, and sends it nothing more', async () => {
+  it('[SES-042, SES-086] tells a replaced connection so, and sends it nothing more', async () => {
     const old = process();
     const key = await register(old.peer, 's1');
     const newer = process();
@@ -214,6 +237,8 @@ describe('the router', () => {
     await settle();
     expect(old.frames).toHaveLength(1);
     expect(newer.frames).toMatchObject([{ type: 'deliver', delivery_id, generation: 2 }]);
+    for (const frame of [...old.frames, ...newer.frames])
+      expect(frame).toMatchObject({ v: 1, hops: 0, request_id: expect.stringMatching(/./) });
     expect(refused(await handlers.heartbeat(old.peer, { ...where, ...keyOf(key) })).code).toBe(
       'stale_generation',
     );
@@ -223,7 +248,7 @@ describe('the router', () => {
   it('[MSG-100] takes a receipt of 16,384 bytes as JSON, and no larger one', async () => {
     const { peer, frames } = process();
     const key = await register(peer, 's1');
-    const { delivery_id } = await posted(desk);
+    const { delivery_id, message_id } = await posted(desk);
     const told = handlers.notify(process().peer, {
       auth_token: 'token',
       project: 'shop',
@@ -245,6 +270,10 @@ describe('the router', () => {
     expect(refused(await accept(16_385)).code).toBe('invalid_adapter_receipt');
     expect(await accept(16_384)).toEqual({ correlated: true });
     expect(await told).toMatchObject({ delivered: true });
+    const facts = ok(receipts(desk, { project: 'shop', recipient: 'bob', message_id })).receipts;
+    const receipt = 'x'.repeat(16_382);
+    const taken = { source: 'host_accept', value: 'notice', adapter_kind: 'claude-listener', receipt };
+    expect(facts.filter(({ receipt_kind }) => receipt_kind === 'host_accept')).toMatchObject([taken]);
   });
 
   it('renews a lease for as long as the host asked for', async () => {

@@ -96,7 +96,7 @@ describe('the schedule of one session', () => {
     expect(rung.rungAt()).toEqual([100, 701, 731]);
   });
 
-  it('of progress that came meanwhile is not kept by it: the next question rings at once', async () => {
+  it('[INB-034] of progress that came meanwhile is not kept by it: the next question rings at once', async () => {
     rung.startNotifier();
     await posted(desk, { status: 'update' });
     const question = await posted(desk, { status: 'needs_input' });
@@ -138,14 +138,29 @@ describe('the schedule of one session', () => {
     expect(rung.rungAt()).toEqual([0, 30]);
   });
 
-  it('[INB-044] is not frozen by a clock that is set back: one notice within a second', async () => {
+  it.each([day, 291_500])(
+    '[INB-044] is not frozen by a clock that is set back by %d ms: one notice within a second',
+    async (ms) => {
+      rung.startNotifier();
+      await posted(desk);
+      await desk.clock.advance(20_000);
+      desk.clock.jump(-ms);
+      await desk.clock.advance(1_000);
+      expect(rung.rungAt()).toHaveLength(2);
+      await desk.clock.advance(50_000);
+      expect(rung.rungAt()).toHaveLength(2);
+    },
+  );
+
+  it('[INB-044] still counts where its clock was set back and 300 s of it remain', async () => {
     rung.startNotifier();
     await posted(desk);
     await desk.clock.advance(20_000);
-    desk.clock.jump(-day);
-    await desk.clock.advance(1_000);
-    expect(rung.rungAt()).toHaveLength(2);
-    await desk.clock.advance(50_000);
+    desk.clock.jump(-290_000);
+    desk.wake.touch();
+    await desk.clock.advance(299_999);
+    expect(rung.rungAt()).toHaveLength(1);
+    await desk.clock.advance(1);
     expect(rung.rungAt()).toHaveLength(2);
   });
 

@@ -3,7 +3,10 @@
 import { describe, expect, it } from 'vitest';
 import { ack } from '../../src/mailbox/ack.ts';
 import { acknowledge } from '../../src/mailbox/acknowledge.ts';
+import { activate } from '../../src/mailbox/activate.ts';
+import { dispose } from '../../src/mailbox/dispose.ts';
 import { fetchMessage } from '../../src/mailbox/fetch.ts';
+import { history } from '../../src/mailbox/history.ts';
 import { intake } from '../../src/mailbox/intake.ts';
 import { poll } from '../../src/mailbox/poll.ts';
 import { receipts } from '../../src/mailbox/receipts.ts';
@@ -11,7 +14,10 @@ import { receive } from '../../src/mailbox/receive.ts';
 import {
   ackFields,
   acknowledgeFields,
+  activationFields,
+  dispositionFields,
   fetchFields,
+  historyFields,
   intakeFields,
   pollFields,
   receiptsFields,
@@ -39,7 +45,12 @@ describe('an inbox', () => {
       expect(ok(await poll(desk, read(pollFields, scope))).events).toHaveLength(1);
       expect(ok(fetchMessage(desk, read(fetchFields, one))).payload).toBe('hello bob');
       const bare = ok(await ack(desk, read(ackFields, { ...one, idempotency_key: name }), alice));
-      expect(bare.actor).toBe(composed);
+      const said = { ...one, idempotency_key: name };
+      const done = ok(await dispose(desk, read(dispositionFields, { ...said, value: 'deferred' }), caller));
+      const woken = ok(await activate(desk, read(activationFields, { ...said, value: 'woken' }), alice));
+      expect([bare.actor, done.actor, woken.actor]).toEqual([composed, composed, composed]);
+      const past = read(historyFields, { ...scope, peer: 'alice' });
+      expect(ok(await history(desk, past, caller)).messages).toHaveLength(1);
       expect(ok(receive(desk, read(receiveFields, scope), caller)).messages).toHaveLength(1);
       expect(ok(receipts(desk, read(receiptsFields, one)))).toMatchObject({
         project: composed,
@@ -92,7 +103,9 @@ describe('an inbox', () => {
       { sender: composed },
     ]);
     expect(second.message_id).not.toBe(first.message_id);
-    expect(ok(await poll(desk, { project: 'shop', recipient: 'bob' })).events).toHaveLength(2);
+    const spaced = await posted(desk, { sender: ` ${composed}\t`, idempotency_key: 'same' });
+    expect([spaced.sender, spaced.message_id === second.message_id]).toEqual([` ${composed}\t`, false]);
+    expect(ok(await poll(desk, { project: 'shop', recipient: 'bob' })).events).toHaveLength(3);
     expect(ok(await post(desk, { sender: '\u{1f426}'.repeat(200) })).sender).toHaveLength(400);
     for (const sender of ['', '\u{1f426}'.repeat(201)])
       expect(refused(await post(desk, { sender })).code).toBe('invalid_request');

@@ -6,6 +6,7 @@ import { poll } from '../../src/mailbox/poll.ts';
 import { receive } from '../../src/mailbox/receive.ts';
 import { describeError, Fault } from '../../src/protocol/errors.ts';
 import { dispatch } from '../../src/sessions/dispatch.ts';
+import { settle } from './clock.ts';
 import {
   alice,
   attach,
@@ -19,6 +20,7 @@ import {
   type Scene,
   sessionCaller,
 } from './desk.ts';
+import { openExchange } from './exchange.ts';
 
 let desk: Scene;
 beforeEach(async () => {
@@ -69,7 +71,10 @@ describe('a send', () => {
   it.each([
     ['the router is away', () => new Fault('router_unreachable', 'no socket')],
     ['the router does not answer', () => new Fault('router_timeout', 'silence')],
-  ])('to a principal succeeds where %s', async (_, fault) => {
+    ['the router answers nonsense', () => new Fault('invalid_response', 'nonsense')],
+    ['the router refuses', () => new Fault('authentication_failed', 'no token')],
+    ['the router fails', () => new Fault('internal_error', 'a bug')],
+  ])('[MSG-029] to a principal succeeds where %s', async (_, fault) => {
     desk.onNotify = () => {
       throw fault();
     };
@@ -77,6 +82,21 @@ describe('a send', () => {
       recipient_presence: 'not_checked',
       delivery_state: 'receiver_stored',
     });
+  });
+
+  it('[MSG-029] to a principal is handed over by the router, and waits for no host', async () => {
+    const router = openExchange(desk);
+    const silent = await router.join('s1');
+    const asked: boolean[] = [];
+    desk.onNotify = ({ delivery_id, wait }) => {
+      asked.push(wait);
+      return router.notify(delivery_id, { wait });
+    };
+    const { delivery_id } = await posted(desk);
+    await settle();
+    expect([asked, silent.handed()]).toEqual([[false], [delivery_id]]);
+    expect(desk.rows('SELECT state FROM attempt')).toEqual([{ state: 'started' }]);
+    await desk.clock.advance(10_000);
   });
 
   it('does not hide a defect behind a kept message', async () => {
@@ -92,14 +112,21 @@ describe('a send', () => {
     const plain = await posted(desk);
     const links = { correlation_id: 'c'.repeat(255), reply_to: 'no such message' };
     const linked = await posted(desk, links);
+    const asked = ok(await post(desk, { sender: 'bob', recipient: 'alice' }, sessionCaller('s2')));
+    const answering = await posted(desk, { reply_to: asked.message_id });
+    for (const session of ['s1', 's2']) {
+      const seen = ok(receive(desk, { project: 'shop' }, sessionCaller(session))).messages;
+      const ids = [plain, linked, answering].map(({ message_id }) => message_id);
+      expect(seen.map(({ message_id }) => message_id)).toEqual(ids);
+    }
     const mail = ok(receive(desk, { project: 'shop' }, sessionCaller('s1'))).messages;
-    expect(mail.map(({ message_id }) => message_id)).toEqual([plain.message_id, linked.message_id]);
     expect(mail[1]).toMatchObject(links);
-    const routing = 'SELECT recipient, target_kind, intended_session, open FROM delivery';
+    const routing =
+      "SELECT recipient, target_kind, intended_session, open FROM delivery WHERE recipient = 'bob'";
     expect(new Set(desk.rows(routing).map((row) => JSON.stringify(row))).size).toBe(1);
   });
 
-  it('tells content from the way a call is made: a default that is spelled out is the same content', async () => {
+  it('[MSG-020] tells content from the way a call is made: a default that is spelled out is the same content', async () => {
     const first = await posted(desk, { idempotency_key: 'k' });
     const spelled = {
       target_kind: 'principal',

@@ -18,6 +18,7 @@ import {
   openScene,
   post,
   posted,
+  read,
   refused,
   registration,
   type Scene,
@@ -49,8 +50,11 @@ describe('a registration', () => {
     const last = await attach(desk, 's1');
     await disconnect(desk.board, last.connection_id, 'socket_closed');
     expect((await attach(desk, 's1')).generation).toBe(5);
+    await desk.store.write((tx) => tx.identity.link('s1b', 's1'));
+    expect((await attach(desk, 's1b')).generation).toBe(1);
+    expect((await attach(desk, 's1')).generation).toBe(6);
     expect(cards().map(({ session_id, generation }) => [session_id, generation])).toEqual([
-      ['s1', 5],
+      ['s1', 6],
       ['s2', 1],
     ]);
   });
@@ -130,19 +134,29 @@ describe('a lease', () => {
     const live = async () => ({
       cards: cards().length,
       presence: (await sent()).recipient_presence,
-      dispatched: (await dispatch(desk.board, 'shop', (await sent()).delivery_id)).reason !== 'not_live',
+      dispatched: await handedTo(await sent()),
+      toPrincipal: await handedTo(await posted(desk)),
+      toSession: await handedTo(await exact()),
     });
+    const handedTo = async ({ delivery_id }: { delivery_id: string }) =>
+      (await dispatch(desk.board, 'shop', delivery_id)).reason !== 'not_live';
     const sent = () => posted(desk, { intended_session: 's1', status: 'result' });
+    const exact = async () =>
+      refused(await post(desk, { recipient: 's1', target_kind: 'session' })).details as {
+        delivery_id: string;
+      };
+    const everywhere = { dispatched: true, toPrincipal: true, toSession: true };
+    const nowhere = { dispatched: false, toPrincipal: false, toSession: false };
     const { connection_id } = await attach(desk, 's1');
-    expect(await live()).toEqual({ cards: 1, presence: 'live', dispatched: true });
+    expect(await live()).toEqual({ cards: 1, presence: 'live', ...everywhere });
     await desk.clock.advance(59_999);
-    expect(await live()).toMatchObject({ cards: 1, presence: 'live' });
+    expect(await live()).toEqual({ cards: 1, presence: 'live', ...everywhere });
     await desk.clock.advance(1);
-    expect(await live()).toEqual({ cards: 0, presence: 'away', dispatched: false });
+    expect(await live()).toEqual({ cards: 0, presence: 'away', ...nowhere });
     const again = await attach(desk, 's1');
     expect(again.connection_id).not.toBe(connection_id);
     await disconnect(desk.board, again.connection_id, 'socket_closed');
-    expect(await live()).toEqual({ cards: 0, presence: 'gone', dispatched: false });
+    expect(await live()).toEqual({ cards: 0, presence: 'gone', ...nowhere });
   });
 
   it('is not renewed once its connection has ended, though the heartbeat came before', async () => {
@@ -180,7 +194,7 @@ describe('a lease', () => {
     expect(cards()[0]?.lease_expires_at_ms).toBe(desk.clock.nowMs() + 60_000);
   });
 
-  it('is asked for up to 5 minutes', async () => {
+  it('[SES-034] is asked for up to 5 minutes', async () => {
     expect((await attach(desk, 's1', { lease_ms: 300_000 })).lease_ms).toBe(300_000);
     expect((await attach(desk, 's2', { lease_ms: 900_000 })).lease_ms).toBe(300_000);
     expect((await attach(desk, 's3', { lease_ms: 1 })).lease_ms).toBe(1);
@@ -201,7 +215,7 @@ describe('a lease', () => {
 });
 
 describe('presence', () => {
-  it('[SES-037] is a fact of its own for each transition, with its time and reason', async () => {
+  it('[SES-037, SES-040] is a fact of its own for each transition, with its time and reason', async () => {
     const first = await attach(desk, 's1');
     await desk.clock.advance(1_000);
     const second = await attach(desk, 's1');
@@ -214,6 +228,7 @@ describe('presence', () => {
     await expireLeases(desk.board);
     const fifth = await attach(desk, 's4');
     await closeLeftOpen(desk.board);
+    expect(presence().at(-1)).toMatchObject({ connection_id: fifth.connection_id, transition: 'connected' });
     await closeLeftOpen({ ...desk.board, instance: 'run_2' });
     const at = ['2026-03-01T12:00:00.000Z', '2026-03-01T12:00:01.000Z', '2026-03-01T12:01:01.000Z'] as const;
     const row = (
@@ -278,13 +293,18 @@ describe('discovery', () => {
         .map(({ session_id }) => session_id),
     ).toEqual(['s3', 's59', 's58']);
     expect(cards('shop', 100)).toHaveLength(60);
+    expect(cards('shop', 1).map(({ session_id }) => session_id)).toEqual(['s3']);
+    for (const limit of [1, 100]) expect(read(discoverFields, { project: 'p', limit }).limit).toBe(limit);
     for (const limit of [0, 101])
       expect(refused(readFields(discoverFields, { project: 'p', limit })).code).toBe('invalid_request');
   });
 
   it('[SES-056, SES-059] shows a card with exactly its keys, and writes nothing', async () => {
+    await posted(desk);
     await attach(desk, 's1', { work_summary: 'painting' });
+    await posted(desk);
     const before = desk.counts();
+    expect(discover(desk.board, { project: 'shop', detail: true })).toMatchObject([{ waiting: 2 }]);
     const touches = desk.wake.touches;
     expect(cards()).toEqual([
       {
@@ -300,6 +320,7 @@ describe('discovery', () => {
       },
     ]);
     expect(desk.counts()).toEqual(before);
+    expect(desk.handed).toEqual([]);
     expect(desk.wake.touches).toBe(touches);
   });
 
@@ -376,7 +397,7 @@ describe('discovery', () => {
     expect(cards().map(({ session_id, generation }) => [session_id, generation])).toEqual([['replaced', 2]]);
   });
 
-  it('shows the summary that a heartbeat brought, until an empty one clears it', async () => {
+  it('[SES-159] shows the summary that a heartbeat brought, until an empty one clears it', async () => {
     const { connection_id, generation } = await attach(desk, 's1');
     const shown = async (summary?: string) => {
       ok(await beat(connection_id, generation, summary));

@@ -21,6 +21,7 @@ import {
   difference,
   letter,
   openScene,
+  post,
   posted,
   read,
   temporaryDirectory,
@@ -83,7 +84,7 @@ describe('the store', () => {
     expect(await codeOf(path.join(directory, 'missing', 'postbell.db'))).toBe('store_unwritable');
   });
 
-  it('is left as it is where it is no store, or one of a newer release', async () => {
+  it('[MSG-006] is left as it is where it is no store, or one of a newer release', async () => {
     const directory = temporaryDirectory();
     const garbage = path.join(directory, 'garbage.db');
     writeFileSync(garbage, 'not a database, but long enough to have a header'.repeat(40));
@@ -101,7 +102,7 @@ describe('the store', () => {
     expect(readFileSync(newer).equals(kept)).toBe(true);
   });
 
-  it('keeps nothing of a migration that failed', async () => {
+  it('[MSG-006] keeps nothing of a migration that failed', async () => {
     const file = path.join(temporaryDirectory(), 'postbell.db');
     const driver = new BetterSqlite3(file);
     driver.exec('CREATE TABLE launcher (x)');
@@ -139,6 +140,34 @@ describe('every connection', () => {
       pragma.mockRestore();
     }
   });
+});
+
+describe('a send', () => {
+  it.each([false, true])(
+    '[MSG-004] is answered, told and touched for only after its commit (writes of one turn share it: %s)',
+    async (groupCommits) => {
+      const desk = await openScene();
+      const store = await openStore({ ...desk, groupCommits });
+      atEnd(() => store.close());
+      const holder = new BetterSqlite3(desk.path);
+      atEnd(() => holder.close());
+      holder.exec('BEGIN IMMEDIATE');
+      let answered = false;
+      const sending = post({ ...desk, store }).then(() => {
+        answered = true;
+      });
+      await desk.clock.advance(1_000);
+      expect([answered, desk.notified, desk.wake.touches]).toEqual([false, [], 0]);
+      holder.exec('ROLLBACK');
+      desk.onNotify = ({ delivery_id }) => {
+        expect(desk.rows('SELECT delivery_id FROM delivery')).toEqual([{ delivery_id }]);
+        return { delivered: false };
+      };
+      await desk.clock.advance(1_000);
+      await sending;
+      expect([desk.notified.length, desk.wake.touches]).toEqual([1, 1]);
+    },
+  );
 });
 
 describe('an action that fails at any of its statements', () => {

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { nextBatch } from '../../src/mailbox/listen.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { Fault } from '../../src/protocol/errors.ts';
+import { describeError, Fault } from '../../src/protocol/errors.ts';
 import { locksIn } from '../../src/store/lock.ts';
 import { openStore } from '../../src/store/open.ts';
 import { seededRandom } from './clock.ts';
@@ -70,17 +70,17 @@ describe('a process that holds something', () => {
     expect(await late).toBe(1);
   });
 
-  it('fails a writer after exactly the 5 s', async () => {
+  it('[MSG-006] fails a writer after exactly the 5 s, which may be tried again', async () => {
     const desk = await openScene();
     const holder = start(entry, 'hold', desk.path);
     await holder.line();
-    let code = '';
-    const waiting = desk.store.write(() => 1).catch((error: Fault) => (code = error.code));
+    let told: object = {};
+    const waiting = desk.store.write(() => 1).catch((error: Fault) => (told = describeError(error)));
     await desk.clock.advance(4_999);
-    expect(code).toBe('');
+    expect(told).toEqual({});
     await desk.clock.advance(26);
     await waiting;
-    expect(code).toBe('store_busy');
+    expect(told).toMatchObject({ code: 'store_busy', retryable: true });
   });
 
   it('[INB-125] and is killed inside a transaction leaves nothing of it to a listener', async () => {

@@ -13,6 +13,7 @@ import { instructions } from '../../src/surfaces/mcp/server.ts';
 import { tools } from '../../src/surfaces/mcp/tools.ts';
 import { root } from '../process/postbell.ts';
 
+const skill = readFileSync(path.join(root, 'plugins/claude-code/skills/postbell/SKILL.md'), 'utf8');
 const toolText = (name: string) => tools.find((tool) => tool.name === name)?.description ?? '';
 const help = ['send', 'up', 'router', 'mcp', 'wait', 'hook', ...Object.keys(commands)]
   .map((words) => words.split(' '))
@@ -27,10 +28,13 @@ const shown: Record<string, string> = {
   ),
   ...Object.fromEntries(help.map((text, nth) => [`help ${nth}`, text])),
 };
-const documents = ['README.md', 'docs/architecture.md', 'AGENTS.md'].map((file) => [
-  file,
-  readFileSync(path.join(root, file), 'utf8'),
-]);
+const written = (folder: string): string[] =>
+  readdirSync(path.join(root, folder), { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.md') && !/^(?:spec|decisions)\//.test(file))
+    .map((file) => path.join(folder, file));
+const documents = ['README.md', 'AGENTS.md', 'CHANGELOG.md', ...written('docs'), ...written('plugins')].map(
+  (file) => [file, readFileSync(path.join(root, file), 'utf8')],
+);
 const everything = [...Object.entries(shown), ...documents] as [string, string][];
 
 /** What a person is told after a send, whatever became of it. */
@@ -45,6 +49,9 @@ const sentences = [
   ...(['live', 'deaf', 'away', 'gone', 'unknown', 'not_checked'] as const).map((recipient_presence) =>
     sentence({ ...answer, recipient_presence }, []),
   ),
+  ...(['progress', 'loop_guard', 'taken_in'] as const).map((quieted) =>
+    sentence({ ...answer, recipient_presence: 'live', quieted }, []),
+  ),
   ...['claude-listener', 'acp'].map((adapter_kind) =>
     sentence({ ...answer, native_delivery: { ...native_delivery, adapter_kind } }, []),
   ),
@@ -53,6 +60,14 @@ const sentences = [
 everything.push(...sentences.map((text, nth): [string, string] => [`sentence ${nth}`, text]));
 
 describe('every text', () => {
+  it('of a send that needs no turn says that it rings nobody', () => {
+    const said = sentence({ ...answer, recipient_presence: 'live', quieted: 'loop_guard' }, []);
+    expect(said).toMatch(/asks for no answer: it rings nobody and waits\.$/);
+    expect(sentence({ ...answer, quieted: 'progress' }, [])).toMatch(
+      /is progress: it rings nobody and waits\.$/,
+    );
+  });
+
   it('[MSG-166, INB-157] promises no exactly-once, no reply, and no waking of a closed session', () => {
     const promises =
       /exactly[- ]once|guarantee|always (?:answer|repl|wake)|will (?:answer|reply|wake)|wakes? (?:a )?(?:closed|stopped|ended) session/i;
@@ -68,6 +83,10 @@ describe('every text', () => {
       /(?<!not )\bthat you (?:have )?(?:read|understood|finished)|counts as (?:read|seen|done)|(?<!not mean that it was )\bread by (?:it|you)\b|\b(?:was|is|has been|were) (?:read|seen|understood|done|completed) by\b|marks? (?:it |them )?as (?:read|seen|done)/i;
     for (const [name, text] of everything)
       expect(`${name}: ${claims.exec(text)?.[0]}`).toBe(`${name}: undefined`);
+    // Of a send, a sentence may deny such a thing and nothing else.
+    const denied = /which does not mean that it was read|whether it was rung or read is not known yet/g;
+    for (const text of sentences.slice(0, -errorCodes.length))
+      expect(text.replaceAll(denied, '')).not.toMatch(/(?<![a-z])(read|seen|saw|done|understood)(?![a-z])/i);
     expect(toolText('acknowledge_messages')).toMatch(/not that you understood or finished/);
     expect(toolText('message_status')).toMatch(/not what was understood/);
     const code = sources('src').filter((file) => /accept/i.test(file.text));
@@ -83,17 +102,29 @@ describe('every text', () => {
     expect(message).toMatch(/record only what really happened/i);
     expect(message).toMatch(/untrusted/i);
     expect(message).toMatch(/discover[\s\S]*session_id[\s\S]*target_kind "session"/);
-    const order = /receive_messages[\s\S]*acknowledge_messages[\s\S]*next batch/;
+    const order = /receive_messages[\s\S]*act on[\s\S]*acknowledge_messages[\s\S]*next\s+batch/;
     expect(instructions).toMatch(order);
-    expect(toolText('receive_messages')).toMatch(/acknowledge_messages; then receive the next batch/);
+    expect(toolText('receive_messages')).toMatch(
+      /Read, act on [^.]* acknowledge_messages; then receive the next batch/,
+    );
     expect(instructions.length).toBeLessThan(2_048);
   });
 
   it('[MSG-161] asks for a person before data goes out or anything consequential is done', () => {
-    for (const text of [instructions, toolText('message')])
-      expect(text.replace(/\s+/g, ' ')).toMatch(
-        /Sending data out, external messages(?:,| and) destructive (?:or other consequential )?acts need visible approval by a person/,
-      );
+    const said = (text: string) => text.replace(/\s+/g, ' ');
+    expect(said(instructions)).toMatch(
+      /Sending data out, external messages, destructive or other consequential acts need visible approval by a person/,
+    );
+    expect(said(toolText('message'))).toMatch(
+      /Sending data out, external messages, destructive or other consequential acts need visible approval by a person/,
+    );
+  });
+
+  it('[INB-099] asks for a new task id for new work', () => {
+    expect(JSON.stringify(tools.find(({ name }) => name === 'message')?.inputSchema)).toContain(
+      'new work takes a new one',
+    );
+    expect(skill).toMatch(/new work takes a new `task_id`/);
   });
 
   it('[MSG-036] advises to stay well below the envelope to an exact session', () => {
@@ -105,6 +136,14 @@ describe('every text', () => {
     expect(text).toMatch(/consume false and acknowledge exact receipts/);
     expect(text).toMatch(/shortcut that may lose the response/);
     expect(helpFor('inbox', 'history')).toMatch(/shortcut that may lose the response/);
+  });
+
+  it('[MSG-145] of the documents tells that the budget is for payload bytes, and what needs room besides', () => {
+    const readme = readFileSync(path.join(root, 'README.md'), 'utf8').replace(/\s+/g, ' ');
+    const [said] =
+      /`POSTBELL_STORAGE_QUOTA_BYTES` \(a hard budget for payload bytes; ([^)]*)\)/.exec(readme) ?? [];
+    for (const topic of ['metadata', 'indexes', 'facts', 'free pages', 'WAL', 'room of their own'])
+      expect(said).toContain(topic);
   });
 
   it('[INB-025] of the documents tells not to remove files of live processes', () => {

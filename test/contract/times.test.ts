@@ -3,10 +3,12 @@
 import BetterSqlite3 from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
 import { ack } from '../../src/mailbox/ack.ts';
+import { history } from '../../src/mailbox/history.ts';
 import { intake } from '../../src/mailbox/intake.ts';
 import { poll } from '../../src/mailbox/poll.ts';
 import { receipts } from '../../src/mailbox/receipts.ts';
 import { receive } from '../../src/mailbox/receive.ts';
+import { status } from '../../src/mailbox/status.ts';
 import { discover } from '../../src/sessions/discover.ts';
 import { dispatch } from '../../src/sessions/dispatch.ts';
 import { attach, ok, openScene, posted, sessionCaller } from './desk.ts';
@@ -50,6 +52,8 @@ describe('a time', () => {
         ok(receipts(desk, scope)),
         ok(receive(desk, { project: 'shop' }, sessionCaller('s1'))),
         discover(desk, { project: 'shop', detail: true }),
+        ok(await history(desk, { project: 'shop', peer: 'alice' }, sessionCaller('s1'))),
+        ok(status(desk, { msg_id: mail.message_id }, sessionCaller('s1'))),
       ];
       const stored = desk
         .rows(`SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'`)
@@ -72,6 +76,8 @@ describe('a time', () => {
       const other = new BetterSqlite3(desk.path);
       await attach(desk, 's1');
       const scope = { project: 'shop', recipient: 'bob', message_id };
+      const later = await posted(desk);
+      expect((await dispatch(desk.board, 'shop', later.delivery_id)).delivered).toBe(true);
       ok(await ack(desk, { ...scope, idempotency_key: 'k' }, sessionCaller('s1')));
       const zoneless = '2026-02-28 23:30:00';
       for (const column of [
@@ -79,16 +85,33 @@ describe('a time', () => {
         'event SET created_at',
         'receipt SET recorded_at',
         'connection SET connected_at',
+        'attempt SET started_at',
+        'attempt SET finished_at',
+        'host_accept SET accepted_at',
       ])
         other.prepare(`UPDATE ${column} = ?`).run(zoneless);
       other.close();
       const utc = '2026-02-28T23:30:00.000Z';
-      expect(ok(await poll(desk, scope)).events).toMatchObject([{ created_at: utc }]);
+      expect(ok(await poll(desk, scope)).events).toMatchObject([{ created_at: utc }, { created_at: utc }]);
       expect(ok(await poll(desk, { project: 'shop', receipts: true, sender: 'alice' })).events).toMatchObject(
         [{ recorded_at: utc }],
       );
       expect(ok(receipts(desk, scope)).receipts).toMatchObject([{ recorded_at: utc }]);
       expect(discover(desk, { project: 'shop', detail: true })).toMatchObject([{ connected_at: utc }]);
+      const accepted = ok(receipts(desk, { ...scope, message_id: later.message_id })).receipts;
+      expect(accepted).toMatchObject([
+        { receipt_kind: 'attempt', recorded_at: utc, finished_at: utc },
+        { receipt_kind: 'host_accept', recorded_at: utc },
+      ]);
+      const again = await dispatch(desk.board, 'shop', later.delivery_id);
+      expect(again.native_delivery?.accepted_at).toBe(utc);
+      const { items } = desk.store.read((tx) => {
+        const { position } = tx.feed.since(tx.feed.end());
+        return tx.feed.since(Object.fromEntries(Object.keys(position).map((table) => [table, 0])) as never);
+      });
+      expect(new Set(items.filter(({ kind }) => kind !== 'connected').map(({ at }) => at))).toEqual(
+        new Set([utc]),
+      );
       const [mail] = ok(receive(desk, { project: 'shop' }, sessionCaller('s1'))).messages;
       expect(mail).toMatchObject({ message_id, created_at: '2026-02-28T23:30:00.000Z' });
     } finally {

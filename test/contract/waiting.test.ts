@@ -144,9 +144,15 @@ describe('the query', () => {
 
   it('[MSG-123] matches the exact recipient, and shows nothing of any other', async () => {
     await posted(desk, { payload: 'one' });
-    const before = JSON.stringify(receive(desk, { project: 'shop', recipient: 'bob' }, alice));
-    for (const recipient of ['Bob', 'bob ii', 'bob%', '*', 'carol']) await posted(desk, { recipient });
-    expect(JSON.stringify(receive(desk, { project: 'shop', recipient: 'bob' }, alice))).toBe(before);
+    await attach(desk, 's1');
+    const seen = () => [alice, sessionCaller('s1')].map((caller) => receive(desk, asked, caller));
+    const asked = { project: 'shop', recipient: 'bob' };
+    const before = JSON.stringify(seen());
+    for (const recipient of ['Bob', 'bob ii', 'bob%', '*', 'carol', 's1']) await posted(desk, { recipient });
+    await posted(desk, { project: 'bank', recipient: 'carol' });
+    await posted(desk, { intended_session: 's2' });
+    await toSession('s2', 'to another session');
+    expect(JSON.stringify(seen())).toBe(before);
   });
 });
 

@@ -13,6 +13,7 @@ import type { HostOutcome } from '../../src/sessions/switchboard.ts';
 import { settle } from './clock.ts';
 import { attach, letter, ok, openScene, post, posted, refused, type Scene, sessionCaller } from './desk.ts';
 import { openExchange } from './exchange.ts';
+import { failingStore } from './failing.ts';
 import { fault, openRung, ringing } from './rung.ts';
 
 let desk: Scene;
@@ -79,6 +80,9 @@ describe('a whole message', () => {
     const fits = await bodyOf(16_384, toSession());
     await posted(desk, toSession({ payload: fits }));
     expect(utf8Bytes(JSON.stringify(last()?.envelope))).toBe(16_384);
+    const optional = ['intended_session', 'correlation_id', 'reply_to', 'task_id', 'status'];
+    const fields = (nth: number) => Object.keys(desk.handed[nth]?.envelope as object).toSorted();
+    expect(fields(1)).toEqual(fields(0).filter((field) => !optional.includes(field)));
     expect(refused(await post(desk, toSession({ payload: `${fits}x` }))).code).toBe(
       'native_message_too_large',
     );
@@ -176,7 +180,7 @@ describe('a whole message', () => {
     ).toHaveLength(1);
   });
 
-  it('[INB-030] is handed over beside a current reservation, as an exact send is; a notice is not', async () => {
+  it('[INB-030, SES-099] is handed over beside a current reservation, as an exact send is; a notice is not', async () => {
     await attach(desk, 's1');
     for (let n = 0; n < 10; n += 1) {
       await posted(desk);
@@ -227,6 +231,43 @@ describe('[SES-099] the reservation of a session', () => {
     await scene.clock.advance(28_000);
     expect(rungAt()).toEqual([0]);
     expect(scene.counts()).toMatchObject({ attempt: 1, reservation: 1 });
+    await scene.clock.advance(1_000);
+    expect(rungAt()).toEqual([0, 30]);
+    expect(scene.counts()).toMatchObject({ attempt: 1, reservation: 2 });
+  });
+
+  it('is opened with an attempt, which it covers before the host hears of it', async () => {
+    const { desk: scene, reservations } = await openRung();
+    await attach(scene, 's1');
+    const known: unknown[] = [];
+    scene.host = ({ delivery_id }) => {
+      const covered = scene.rows('SELECT 1 FROM reservation_cover WHERE delivery_id = ?', delivery_id);
+      const started = scene.rows('SELECT state FROM attempt WHERE delivery_id = ?', delivery_id);
+      known.push([reservations(), covered.length, started]);
+      return { outcome: 'timeout' };
+    };
+    await posted(scene);
+    const nowMs = scene.clock.nowMs();
+    const opened = {
+      notification_id: expect.any(String),
+      state: 'preparing',
+      step: 0,
+      rung_at_ms: nowMs,
+      expires_at_ms: nowMs + 30_000,
+    };
+    expect(known).toEqual([[[opened], 1, [{ state: 'started' }]]]);
+  });
+
+  it('that cannot be written leaves no attempt either', async () => {
+    await attach(desk, 's1');
+    desk.onNotify = () => ({ delivered: false });
+    const { delivery_id } = await posted(desk);
+    const { database, store } = failingStore(desk);
+    for (let writes = 1; writes < 4; writes += 1) {
+      database.left = writes;
+      await expect(dispatch({ ...desk.board, store }, 'shop', delivery_id)).rejects.toBeDefined();
+      expect([desk.handed, desk.counts().attempt, desk.counts().reservation]).toEqual([[], 0, 0]);
+    }
   });
 
   it('has one row and one acceptance where its notifier rang and a notify comes late', async () => {
@@ -244,7 +285,7 @@ describe('[SES-099] the reservation of a session', () => {
 });
 
 describe('the router', () => {
-  it('[SES-092] takes no payload from a caller; and what it did not finish is rung when its reservation ends', async () => {
+  it('[SES-092, SES-112] takes no payload from a caller; and what it did not finish is rung when its reservation ends', async () => {
     const notify = { v: 1, type: 'notify', request_id: 'r1', hops: 0, auth_token: 't', project: 'p' };
     const { frame } = readRequest(JSON.stringify({ ...notify, delivery_id: 'd', payload: 'mine' }));
     expect(refused(frame).code).toBe('unexpected_field');
@@ -264,6 +305,15 @@ describe('the router', () => {
     expect(rungAt()).toEqual([]);
     await scene.clock.advance(200);
     expect(rungAt()).toEqual([30]);
+    // A hand-off that was refused holds nothing back either.
+    const refusing = await openRung();
+    await attach(refusing.desk, 's1', { lease_ms: 300_000 });
+    refusing.startNotifier();
+    refusing.desk.host = () => ({ outcome: 'rejected', failure_code: 'adapter_rejected' });
+    await posted(refusing.desk);
+    expect(refusing.desk.rows('SELECT state FROM attempt')).toEqual([{ state: 'adapter_rejected' }]);
+    await refusing.desk.clock.advance(30_100);
+    expect(refusing.rungAt()).toEqual([30]);
     // Left to it for 500 ms, while a connection is live.
     const { desk: other, ...second } = await openRung();
     await attach(other, 's1');
@@ -278,8 +328,8 @@ describe('the router', () => {
 
   it('[SES-096, MSG-045] hands over only what is worth a wake; an exact send that is not asks whether the session lives', async () => {
     await attach(desk, 's1');
-    const held = async (recipient: string) => {
-      const stored = await heldFor(recipient);
+    const held = async (recipient: string, target_kind?: string) => {
+      const stored = await heldFor(recipient, target_kind);
       return dispatch(desk.board, 'shop', stored);
     };
     for (const status of ['result', 'failed', 'canceled', 'needs_input', undefined])
@@ -295,6 +345,7 @@ describe('the router', () => {
     expect([dead.code, dead.details?.reason]).toEqual(['recipient_unavailable', 'never_registered']);
     expect(await held('s2')).toEqual({ delivered: false, reason: 'never_registered' });
     for (const over of [{ status: 'update' }, { quiet: true }]) await posted(desk, over);
+    expect(await held('bob', 'principal')).toEqual({ delivered: false, quieted: 'loop_guard' });
     expect([desk.handed.length, desk.counts().attempt, desk.counts().reservation]).toEqual(before);
     const router = openExchange(desk);
     const live = await router.join('s3');
@@ -302,12 +353,12 @@ describe('the router', () => {
     expect(live.frames).toEqual([]);
   });
 
-  /** A message to the session that the loop guard held. */
-  async function heldFor(recipient: string): Promise<string> {
+  /** A message that the loop guard held. */
+  async function heldFor(recipient: string, target_kind = 'session'): Promise<string> {
     const { onNotify } = desk;
     desk.onNotify = () => ({ delivered: true, quieted: 'progress' });
     const { message_id, delivery_id } = ok(
-      await post(desk, toSession({ recipient }), sessionCaller('s9', 'alice')),
+      await post(desk, { recipient, target_kind }, sessionCaller('s9', 'alice')),
     );
     desk.onNotify = onNotify;
     const writer = new BetterSqlite3(desk.path);

@@ -1,7 +1,7 @@
 // The router's wire at its limits, and a client before a router that does not answer as it should.
 
 import { spawn } from 'node:child_process';
-import { chmodSync, existsSync } from 'node:fs';
+import { chmodSync, existsSync, writeFileSync } from 'node:fs';
 import { connect, Socket } from 'node:net';
 import path from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
@@ -115,8 +115,13 @@ describe('[SES-085] a frame', () => {
     for (let n = 0; n < 130; n += 1) {
       const notify = { type: 'notify', auth_token: 'token', project: 'shop', delivery_id: 'd' };
       expect(await client.say(JSON.stringify({ ...common, ...notify }))).toBe('ok');
-      const reject = { type: 'host_reject', ...of, failure_code: 'adapter_error' };
-      expect(await client.say(JSON.stringify({ ...common, ...reject }))).toBe('outcome_scope_mismatch');
+      const outcome =
+        n % 2 === 0
+          ? { type: 'host_reject', failure_code: 'adapter_error' }
+          : { type: 'host_accept', content: 'notice', receipt: {} };
+      expect(await client.say(JSON.stringify({ ...common, ...outcome, ...of }))).toBe(
+        'outcome_scope_mismatch',
+      );
     }
     expect(await (await raw(socket)).say(discover())).toBe('ok');
     await desk.clock.advance(29_999);
@@ -147,6 +152,19 @@ describe('an answer', () => {
     // A router that could not read the id has no other.
     fake.answer = () => line({ request_id: '', ok: false, error: { code: 'invalid_json', message: '' } });
     expect(await ask()).toBe('invalid_json');
+  });
+
+  it('[SES-087] of the router is of that shape, and has an empty id where it could read none', async () => {
+    const client = await raw(await openRouter(desk));
+    await client.say(discover({ request_id: 'one' }));
+    await client.say(discover({ request_id: 'two', hops: 5 }));
+    await client.say('no frame');
+    const error = (code: string) => ({ code, message: expect.any(String) });
+    expect(client.answers).toEqual([
+      { v: 1, hops: 0, request_id: 'one', ok: true, cards: [] },
+      { v: 1, hops: 0, request_id: 'two', ok: false, error: error('hop_limit') },
+      { v: 1, hops: 0, request_id: '', ok: false, error: error('invalid_json') },
+    ]);
   });
 
   it.each([
@@ -248,7 +266,7 @@ describe('a socket', () => {
 });
 
 describe('a sender', () => {
-  it('[SES-115] waits 12 s for an exact session and 2 s for anything else; what was written then is a time-out', async () => {
+  it('[MSG-029, MSG-031, SES-115] waits 12 s for an exact session and 2 s for anything else; what was written then is a time-out', async () => {
     const fake = await openFakeRouter(desk, () => undefined);
     const calls = routerCalls({ socketPath: fake.socketPath, token: () => 'token' }, desk);
     atEnd(() => calls.close());
@@ -309,6 +327,14 @@ describe('a sender', () => {
       expect(existsSync(file)).toBe(false);
     const elsewhere = () => routerAddress(places, 'linux').token();
     expect(elsewhere).toThrow(Fault);
-    expect(elsewhere).toThrow(/no router was ever started/);
+    expect(elsewhere).toThrow(/no router has left a token/);
+    const fake = await openFakeRouter(desk, () => ({ ok: true, delivered: true }));
+    writeFileSync(places.routerToken, 'x\n', { mode: 0o600 });
+    const there = { ...places, routerSocket: fake.socketPath };
+    desk.router = routerCalls(routerAddress(there, 'win32'), desk);
+    const again = letter({ target_kind: 'session', recipient: 's1' });
+    expect(refused(await post(desk, again)).code).toBe('router_unreachable');
+    expect(fake.came).toBe(0);
+    expect(routerAddress(there, 'linux').token()).toBe('x');
   });
 });

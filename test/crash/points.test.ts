@@ -90,7 +90,7 @@ const triesCount = new Set([
 ]);
 
 describe.each(actions)('$name', (action) => {
-  it('[MSG-005] leaves no partial row where any one of its statements fails', async () => {
+  it('[MSG-005, MSG-087] leaves no partial row where any one of its statements fails', async () => {
     const { states, statements } = await clean(action);
     expect(statements).toBeGreaterThan(0);
     expect(states).toHaveLength(1 + (action.transactions ?? 1));

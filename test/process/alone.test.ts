@@ -94,14 +94,16 @@ describe('a fresh home', () => {
     const other = makeHome();
     try {
       const ids = [];
-      for (const [at, url] of [
-        [home, 'https://git.example/x/shop.git'],
-        [other, 'https://bob@git.example/x/shop'],
+      for (const [at, name, url] of [
+        [home, 'shop', 'https://git.example/x/shop.git'],
+        [other, 'checkout-of-bob', 'https://bob@git.example/x/shop'],
       ] as const) {
-        const git = (...words: string[]) => execFileSync('git', words, { cwd: at.project, env: at.env });
+        const clone = path.join(at.dir, 'clones', name);
+        mkdirSync(clone, { recursive: true });
+        const git = (...words: string[]) => execFileSync('git', words, { cwd: clone, env: at.env });
         git('init', '--quiet');
         git('remote', 'add', 'origin', url);
-        ids.push((await answer(at.env, at.project, ['send', 'bob', '--json'], 'x')).project);
+        ids.push((await answer(at.env, clone, ['send', 'bob', '--json'], 'x')).project);
       }
       expect(ids[0]).toMatch(/^shop~[0-9a-f]{32}$/);
       expect(ids[1]).toBe(ids[0]);

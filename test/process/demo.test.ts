@@ -1,10 +1,11 @@
 // The demo is a real run: it ends by itself, and nothing of it is left.
 
+import { spawn } from 'node:child_process';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { alive, postbell } from './postbell.ts';
+import { alive, postbell, program } from './postbell.ts';
 
 let dir: string;
 beforeEach(() => {
@@ -13,6 +14,24 @@ beforeEach(() => {
 afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
 describe('postbell demo', () => {
+  it('that nobody reads ends, and leaves nothing', async () => {
+    const env = { PATH: process.env.PATH as string, HOME: '/nonexistent', TMPDIR: dir };
+    const child = spawn('sh', ['-c', `exec node ${program} demo > /dev/full`], { cwd: dir, env });
+    let stderr = '';
+    child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString('utf8')));
+    expect(await new Promise((resolve) => child.on('close', resolve))).toBe(1);
+    expect(stderr).not.toContain('    at ');
+    expect(readdirSync(dir)).toEqual([]);
+  });
+
+  it('that can make no home says so', async () => {
+    const env = { PATH: process.env.PATH as string, HOME: '/nonexistent', TMPDIR: '/nonexistent' };
+    expect(await postbell(env, dir, ['demo'])).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^postbell: store_unwritable: no directory can be made in \/nonexistent/),
+    });
+  });
+
   it('sends, wakes, kills two processes, reads, answers, and says what each step proves', async () => {
     const env = {
       PATH: process.env.PATH as string,

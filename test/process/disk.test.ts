@@ -144,7 +144,7 @@ describe('a store that may only be read', () => {
   });
   const mode = (file: string): number => statSync(file).mode & 0o777;
 
-  it('by its mode is read, refuses to be written, and keeps its mode', async () => {
+  it('[MSG-006] by its mode is read, refuses to be written, and keeps its mode', async () => {
     chmodSync(database, 0o400);
     const before = readFileSync(database);
     const session = await openOther(
@@ -175,7 +175,7 @@ describe('a store that may only be read', () => {
     expect(await waiting()).toEqual(['first', 'second']);
   });
 
-  it('of an older release is left as it was', async () => {
+  it('[MSG-006] of an older release is left as it was', async () => {
     rmSync(database);
     const driver = new BetterSqlite3(database);
     driver.pragma('journal_mode = WAL');

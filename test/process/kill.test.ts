@@ -13,8 +13,8 @@ beforeEach(() => {
 });
 afterEach(() => home.end());
 
-/** Sends, and kills the sender the moment its answer begins to arrive. */
-function sendAndKill(key: string): Promise<string> {
+/** Sends, and kills the sender the moment its answer begins to arrive: on stdout, or on stderr where it failed. */
+function sendAndKill(key: string, more: string[] = []): Promise<string> {
   const words = [
     'message',
     'send',
@@ -27,14 +27,16 @@ function sendAndKill(key: string): Promise<string> {
     '--idempotency-key',
     key,
     '--payload-stdin',
+    ...more,
   ];
   return new Promise((resolve, reject) => {
     const child = spawn(process.execPath, [program, ...words], { env: home.env, cwd: home.project });
     let text = '';
-    child.stdout.on('data', (chunk: Buffer) => {
-      text += chunk.toString('utf8');
-      child.kill('SIGKILL');
-    });
+    for (const stream of [child.stdout, child.stderr])
+      stream.on('data', (chunk: Buffer) => {
+        text += chunk.toString('utf8');
+        child.kill('SIGKILL');
+      });
     child.on('error', reject);
     child.on('close', () => resolve(text));
     child.stdin.end(`body ${key}`);
@@ -67,5 +69,18 @@ describe('kill -9', () => {
         payload: `body k${round}`,
       });
     }
+  }, 60_000);
+
+  it('[MSG-004] leaves what a failed send said that it keeps', async () => {
+    const kept: string[] = [];
+    for (let round = 0; round < 20; round += 1) {
+      const text = await sendAndKill(`k${round}`, ['--target-kind', 'session']);
+      const id = /^postbell: router_unreachable: .*the message is kept as (msg_\w+)/.exec(text)?.[1];
+      expect(id).toBeDefined();
+      kept.push(id as string);
+    }
+    const poll = ['message', 'poll', '--project', 'p', '--recipient', 'r'];
+    const { events } = await answer(home.env, home.project, poll);
+    expect((events as { message_id: string }[]).map(({ message_id }) => message_id)).toEqual(kept);
   }, 60_000);
 });

@@ -1,5 +1,7 @@
 // The MCP server, by the official client over real stdio.
 
+import path from 'node:path';
+import BetterSqlite3 from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Home, makeHome, until } from './home.ts';
 import { answer, factsOf, postbell } from './postbell.ts';
@@ -76,6 +78,33 @@ describe('postbell mcp', () => {
     },
   );
 
+  it('[HOST-037] is rung as any other where the version of its host and its protocol are not known', async () => {
+    const env = { CLAUDE_CODE_SESSION_ID: 'raw', CLAUDE_PROJECT_DIR: home.project };
+    const raw = home.start(['mcp'], env);
+    const say = (message: object) =>
+      raw.child.stdin?.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
+    const clientInfo = { name: 'claude-code', version: '999.0.0-unheard-of' };
+    say({
+      id: 1,
+      method: 'initialize',
+      params: { protocolVersion: '2099-01-01', capabilities: {}, clientInfo },
+    });
+    await until('it answers', () => raw.stdout().endsWith('\n'));
+    expect(JSON.parse(raw.stdout())).toMatchObject({ id: 1, result: { protocolVersion: '2025-11-25' } });
+    say({ method: 'notifications/initialized' });
+    await liveCards(home, project, 2);
+    say({ id: 2, method: 'no/such/method', params: {} });
+    await until('it answers that too', () => raw.stdout().trim().split('\n').length === 2);
+    expect(JSON.parse(raw.stdout().trim().split('\n')[1] as string)).toMatchObject({
+      id: 2,
+      error: { code: -32601 },
+    });
+    const input = { action: 'send', sender: 'bob', recipient: 'raw', target_kind: 'session', payload: 'x' };
+    const { data } = await alice.call('message', { ...input, idempotency_key: 'k' });
+    expect(data.native_delivery).toMatchObject({ status: 'native_accepted' });
+    expect(raw.child.exitCode).toBeNull();
+  });
+
   it('walks a message from send to acknowledge, with the same answers as the CLI', async () => {
     const [card] = await liveCards(home, project, 1);
     expect(card).toEqual({
@@ -143,7 +172,7 @@ describe('postbell mcp', () => {
     });
   });
 
-  it('[HOST-019] shows a summary of at most 200 characters in discover within a second, trimmed; an empty one clears it', async () => {
+  it('[HOST-019, SES-159] shows a summary of at most 200 characters in discover within a second, trimmed; an empty one clears it', async () => {
     const summaryOf = async () => (await liveCards(home, project, 1))[0]?.work_summary;
     const shown = (text: string | null) => expect.poll(summaryOf, { timeout: 1_000 }).toBe(text);
     await liveCards(home, project, 1);
@@ -158,16 +187,22 @@ describe('postbell mcp', () => {
     await shown(null);
   });
 
-  it('[SES-027] goes on serving its tools when another process of its session has replaced it', async () => {
+  it('[SES-027] goes on serving its tools when another process of its session has replaced or outranked it', async () => {
     await liveCards(home, project, 1);
     const newer = await openSession(home, { CLAUDE_CODE_SESSION_ID: 'alice-1', POSTBELL_RECIPIENT: 'alice' });
     const generation = async () => (await liveCards(home, project, 1))[0]?.generation;
     await expect.poll(generation, { timeout: 5_000 }).toBe(2);
+    const deaf = { CLAUDE_CODE_SESSION_ID: 'alice-1', POSTBELL_RECIPIENT: 'alice', POSTBELL_LISTENER: 'off' };
+    const weaker = await openSession(home, deaf);
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    const { cards } = (await weaker.call('message', { action: 'discover', detail: true })).data;
+    expect(cards).toMatchObject([{ bell: 'listener', generation: 2 }]);
     await answer(home.env, home.project, ['send', 'alice', '--json'], 'hello');
-    for (const session of [alice, newer])
+    for (const session of [alice, newer, weaker])
       expect((await session.call('receive_messages', {})).data.messages).toMatchObject([
         { payload: 'hello' },
       ]);
+    await weaker.close();
     await newer.close();
   });
 
@@ -188,6 +223,38 @@ describe('postbell mcp', () => {
     expect(await answer(env, home.project, ['inbox', 'failed', 'list'])).toEqual({ failed: [] });
     const bare = await postbell(env, home.project, ['inbox', 'failed']);
     expect([bare.code, bare.stderr]).toEqual([1, 'postbell: usage: name the action (see --help)\n']);
+  });
+
+  it('[INB-110] lists, reads, rings again and discards a failed notice, by tool and by command', async () => {
+    const store = new BetterSqlite3(path.join(home.env.POSTBELL_HOME as string, 'postbell.db'));
+    home.atEnd(() => store.close());
+    const save = store.prepare(
+      `INSERT INTO failed_delivery (id, session_root, kind, sender, reason, text, recorded_at)
+       VALUES (?, 'alice-1', 'notice', 'postbell', 'adapter_rejected', 'the saved text', 'now')`,
+    );
+    const entry = { sender: 'postbell', reason: 'adapter_rejected', bytes: 14 };
+    const env = { ...home.env, CLAUDE_CODE_SESSION_ID: 'alice-1' };
+    const byTool = async (action: string, id?: string) =>
+      (await alice.call('failed_deliveries', { action, ...(id && { id }) })).data;
+    const byCommand = async (action: string, id?: string) => {
+      const words = ['inbox', 'failed', action, '--json', ...(id === undefined ? [] : ['--id', id])];
+      const { stdout, stderr } = await postbell(env, home.project, words);
+      return JSON.parse(stdout || stderr) as Record<string, unknown>;
+    };
+    for (const ask of [byTool, byCommand]) {
+      save.run('fdl_1');
+      expect(await ask('list')).toEqual({ failed: [{ id: 'fdl_1', ...entry }] });
+      expect(await ask('read', 'fdl_1')).toEqual({ text: 'the saved text' });
+      expect(await ask('discard', 'fdl_1')).toEqual({ done: true });
+      for (const action of ['read', 'retry', 'discard']) {
+        expect(await ask(action, 'fdl_1')).toMatchObject({ error: { code: 'not_found' } });
+        expect(await ask(action)).toMatchObject({ error: { code: 'invalid_request' } });
+      }
+      expect(await ask('clear')).toMatchObject({ error: { code: 'invalid_request' } });
+      save.run('fdl_2');
+      expect(await ask('retry', 'fdl_2')).toEqual({ done: true });
+      store.exec('DELETE FROM failed_delivery');
+    }
   });
 
   it('records intake and ack by the tool, as facts of their own', async () => {

@@ -15,31 +15,37 @@ beforeEach(() => {
 afterEach(() => home.end());
 
 describe('the project of a directory', () => {
-  it('[SES-013] keeps two unrelated directories of one name apart: neither discovers nor receives of the other', async () => {
-    const [one, two] = [path.join(home.dir, 'x', 'shared'), path.join(home.dir, 'y', 'shared')];
-    for (const place of [one, two]) mkdirSync(place, { recursive: true });
-    home.start(['router']);
-    for (const [place, session, body] of [
-      [one, 'in x', 'for x'],
-      [two, 'in y', 'for y'],
-    ] as const) {
-      await openSession(home, {
-        CLAUDE_PROJECT_DIR: place,
-        CLAUDE_CODE_SESSION_ID: session,
-        POSTBELL_RECIPIENT: 'alice',
-      });
-      const { project } = await answer(home.env, place, ['send', 'alice', '--json'], body);
-      expect(project).toMatch(/^shared~/);
-      expect(await liveCards(home, project as string, 1)).toMatchObject([{ session_id: session, project }]);
-    }
-    for (const [place, body] of [
-      [one, 'for x'],
-      [two, 'for y'],
-    ] as const) {
-      const received = await answer(home.env, place, ['inbox', 'receive', '--recipient', 'alice']);
-      expect(received.messages).toMatchObject([{ payload: body }]);
-    }
-  });
+  it.each([false, true])(
+    '[SES-013] keeps two unrelated ones of one name apart (repositories: %s): neither discovers nor receives of the other',
+    async (repositories) => {
+      const [one, two] = [path.join(home.dir, 'x', 'shared'), path.join(home.dir, 'y', 'shared')];
+      for (const place of [one, two]) {
+        mkdirSync(place, { recursive: true });
+        if (repositories) execFileSync('git', ['init', '--quiet'], { cwd: place, env: home.env });
+      }
+      home.start(['router']);
+      for (const [place, session, body] of [
+        [one, 'in x', 'for x'],
+        [two, 'in y', 'for y'],
+      ] as const) {
+        await openSession(home, {
+          CLAUDE_PROJECT_DIR: place,
+          CLAUDE_CODE_SESSION_ID: session,
+          POSTBELL_RECIPIENT: 'alice',
+        });
+        const { project } = await answer(home.env, place, ['send', 'alice', '--json'], body);
+        expect(project).toMatch(/^shared~/);
+        expect(await liveCards(home, project as string, 1)).toMatchObject([{ session_id: session, project }]);
+      }
+      for (const [place, body] of [
+        [one, 'for x'],
+        [two, 'for y'],
+      ] as const) {
+        const received = await answer(home.env, place, ['inbox', 'receive', '--recipient', 'alice']);
+        expect(received.messages).toMatchObject([{ payload: body }]);
+      }
+    },
+  );
 
   it('[SES-009] writes no password of its remote anywhere, and prints none', async () => {
     const git = (...words: string[]) => execFileSync('git', words, { cwd: home.project, env: home.env });

@@ -1,5 +1,6 @@
 // Sessions and the router find each other: who starts it, who never does, and what a death of either leaves.
 
+import { spawn } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import BetterSqlite3 from 'better-sqlite3';
@@ -9,7 +10,7 @@ import { systemRandom } from '../../src/platform/random.ts';
 import { openStore } from '../../src/store/open.ts';
 import { registration } from '../contract/desk.ts';
 import { type Home, makeHome, type Started, until } from './home.ts';
-import { answer, postbell } from './postbell.ts';
+import { answer, postbell, program } from './postbell.ts';
 import { liveCards, openSession } from './session.ts';
 
 let home: Home;
@@ -69,7 +70,16 @@ describe('a router that is not there', () => {
     const payload = JSON.stringify({ session_id: 's1', source: 'startup' });
     const hook = await postbell(env, home.project, ['hook', 'session-start'], payload);
     expect([hook.code, hook.stdout]).toEqual([0, expect.stringContaining('Postbell: this session is')]);
+    const listener = home.start(['wait'], env);
+    listener.child.stdin?.end(payload);
+    for (const asked of [
+      ['router', 'status'],
+      ['router', 'stop'],
+      ['inbox', 'receive', '--recipient', 'bob'],
+    ])
+      await postbell(home.env, home.project, asked);
     await new Promise((resolve) => setTimeout(resolve, 1_500));
+    expect(listener.child.exitCode).toBeNull();
     expect(existsSync(socket)).toBe(false);
     expect(existsSync(path.join(path.dirname(socket), 'router-v1.lock'))).toBe(false);
   });
@@ -91,6 +101,23 @@ describe('a router that is not there', () => {
       if (found === 'no socket') await until('it is dead', async () => (await discover(project)).code === 1);
     }
     expect(new Set(routers).size).toBe(2);
+  });
+
+  it('[SES-066] outlives also the whole group of processes that started it', async () => {
+    const project = await projectOf();
+    const env = { ...home.env, CLAUDE_CODE_SESSION_ID: 's1', CLAUDE_PROJECT_DIR: home.project };
+    const host = spawn(process.execPath, [program, 'mcp'], { cwd: home.dir, env, detached: true });
+    const group = -(host.pid as number);
+    home.atEnd(() => host.exitCode ?? host.signalCode ?? process.kill(group, 'SIGKILL'));
+    const clientInfo = { name: 't', version: '1' };
+    const params = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo };
+    for (const line of [{ id: 1, method: 'initialize', params }, { method: 'notifications/initialized' }])
+      host.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', ...line })}\n`);
+    await liveCards(home, project, 1);
+    const { pid } = await answer(home.env, home.project, ['router', 'status']);
+    process.kill(group, 'SIGKILL');
+    await liveCards(home, project, 0);
+    expect((await answer(home.env, home.project, ['router', 'status'])).pid).toBe(pid);
   });
 });
 
@@ -140,25 +167,32 @@ describe('a death', () => {
     expect(Date.now() - began).toBeLessThan(1_500);
   });
 
-  it('[SES-040] of the router leaves no card: the next one closes what it left open, until hosts register', async () => {
+  it('[SES-040, SES-041] of the router leaves no card and no attempt that goes on: the next one closes what it left open, until hosts register', async () => {
     const first = await running();
     const project = await projectOf();
     const session = await openSession(home, { CLAUDE_CODE_SESSION_ID: 's1' });
     await liveCards(home, project, 1);
     process.kill(session.pid, 'SIGSTOP');
     home.atEnd(() => process.kill(session.pid, 'SIGCONT'));
+    const rows = (sql: string) => {
+      const store = new BetterSqlite3(path.join(path.dirname(socket), 'postbell.db'), { readonly: true });
+      const found = store.prepare(sql).all() as Record<string, string | null>[];
+      store.close();
+      return found;
+    };
+    const attempts = () => rows('SELECT state, failure_code FROM attempt');
+    const told = postbell(home.env, home.project, ['send', 's1', '--session'], 'to a session that hangs');
+    await until('it is handed over', () => attempts().length === 1);
     first.child.kill('SIGKILL');
     await first.exited;
-    const reasons = () => {
-      const store = new BetterSqlite3(path.join(path.dirname(socket), 'postbell.db'), { readonly: true });
-      const rows = store.prepare('SELECT disconnect_reason FROM connection ORDER BY rowid').all();
-      store.close();
-      return (rows as { disconnect_reason: string | null }[]).map((row) => row.disconnect_reason);
-    };
-    expect(reasons()).toEqual([null]);
+    const reasons = () =>
+      rows('SELECT disconnect_reason FROM connection ORDER BY rowid').map((row) => row.disconnect_reason);
+    expect([reasons(), attempts()]).toEqual([[null], [{ state: 'started', failure_code: null }]]);
+    expect((await told).stderr).toMatch(/router_(unreachable|timeout)/);
     await running();
     expect(JSON.parse((await discover(project)).stdout)).toEqual({ cards: [] });
     expect(reasons()).toEqual(['router_restart']);
+    expect(attempts()).toEqual([{ state: 'adapter_failed', failure_code: 'adapter_disconnected' }]);
     process.kill(session.pid, 'SIGCONT');
     expect(await liveCards(home, project, 1)).toMatchObject([{ session_id: 's1', generation: 2 }]);
     expect(reasons()).toEqual(['router_restart', null]);

@@ -14,7 +14,7 @@ import { connect } from 'node:net';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Home, makeHome, type Started, until } from './home.ts';
-import { answer, postbell } from './postbell.ts';
+import { answer, postbell, root } from './postbell.ts';
 
 let home: Home;
 let data: string;
@@ -79,7 +79,11 @@ function raw(): Promise<{
 
 describe('postbell router', () => {
   it('[SES-063] makes the owner-private token and socket beside the database, and keeps nothing readable for others', async () => {
-    await running();
+    const router = await running();
+    expect(await answer(home.env, home.project, ['router', 'status'])).toMatchObject({
+      socket,
+      pid: router.pid,
+    });
     expect([mode(data), mode(path.join(data, 'runtime'))]).toEqual([0o700, 0o700]);
     for (const name of ['router-v1.sock', 'router.token', 'router-v1.lock', 'postbell.db', 'postbell.db-wal'])
       expect([name, mode(path.join(data, name))]).toEqual([name, 0o600]);
@@ -128,9 +132,11 @@ describe('postbell router', () => {
   it('[SES-073] refuses a directory that others can write, and one of another account', async () => {
     const open = path.join(home.dir, 'open');
     mkdirSync(open);
-    chmodSync(open, 0o775);
     const env = { ...home.env, POSTBELL_ROUTER_SOCKET: path.join(open, 'r.sock') };
-    expect(await postbell(env, home.project, ['router'])).toEqual(failed('insecure_path'));
+    for (const bits of [0o775, 0o757]) {
+      chmodSync(open, bits);
+      expect(await postbell(env, home.project, ['router'])).toEqual(failed('insecure_path'));
+    }
     chmodSync(open, 0o755);
     const isRoot = process.getuid?.() === 0;
     if (isRoot) chownSync(open, 65_534, 65_534);
@@ -153,6 +159,18 @@ describe('postbell router', () => {
     });
     await client.closed;
     const token = readFileSync(path.join(data, 'router.token'), 'utf8').trim();
+    expect(token).toMatch(/^[0-9a-f]{64}$/);
+    const comparing = readFileSync(path.join(root, 'src/router/handlers.ts'), 'utf8');
+    expect(comparing).toMatch(/equalSecrets\(fields\.auth_token, token\)/);
+    expect(comparing).not.toMatch(/auth_token [!=]==/);
+    const another = makeHome();
+    const elsewhere = another.start(['router']);
+    const tokenFile = path.join(another.env.POSTBELL_HOME as string, 'router.token');
+    await until('another home has one', () => existsSync(tokenFile));
+    expect(readFileSync(tokenFile, 'utf8').trim()).not.toBe(token);
+    elsewhere.child.kill('SIGTERM');
+    await elsewhere.exited;
+    await another.end();
     const status = await postbell(home.env, home.project, ['router', 'status']);
     expect(status.stdout + status.stderr + router.stderr() + router.stdout()).not.toContain(token);
     router.child.kill('SIGTERM');
@@ -164,6 +182,27 @@ describe('postbell router', () => {
       failed('insecure_path'),
     );
     chmodSync(path.join(data, 'router.token'), 0o600);
+  });
+
+  it('[SES-067] is not called stopped where that cannot be known', async () => {
+    const router = await running();
+    for (const wrong of ['', '45871', 'rel.sock'])
+      expect(
+        await postbell({ ...home.env, POSTBELL_ROUTER_SOCKET: wrong }, home.project, ['router', 'stop']),
+      ).toEqual(failed('invalid_socket_path'));
+    process.kill(router.pid, 'SIGSTOP');
+    home.atEnd(() => router.child.kill('SIGCONT'));
+    expect(await postbell(home.env, home.project, ['router', 'stop'])).toEqual(failed('router_timeout'));
+    router.child.kill('SIGCONT');
+    expect((await postbell(home.env, home.project, ['router', 'stop'])).code).toBe(0);
+  });
+
+  it('[SES-072] makes a new token where a file holds none', async () => {
+    mkdirSync(data, { mode: 0o700 });
+    writeFileSync(path.join(data, 'router.token'), '\n', { mode: 0o600 });
+    await running();
+    expect(readFileSync(path.join(data, 'router.token'), 'utf8')).toMatch(/^[0-9a-f]{64}\n$/);
+    expect((await postbell(home.env, home.project, ['router', 'status'])).code).toBe(0);
   });
 
   it('[SES-086] answers each defective frame with its code, and goes on', async () => {

@@ -1,6 +1,6 @@
 // `postbell send` as a person uses it.
 
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Home, makeHome, until } from './home.ts';
@@ -55,6 +55,19 @@ describe('postbell send', () => {
     const before = await postbell(home.env, home.project, ['send', 'reviewer'], 'hello');
     expect(before.stdout).toContain('its last session has disconnected; the message waits.');
     await unnamed.close();
+  });
+
+  it('takes the project that is named, also where the directory has none', async () => {
+    const broken = path.join(home.dir, 'broken');
+    mkdirSync(broken);
+    writeFileSync(path.join(broken, '.git'), 'gitdir: /nonexistent');
+    expect(await postbell(home.env, broken, ['send', 'x'], 'hello')).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^postbell: project_unavailable/),
+    });
+    const sent = await answer(home.env, broken, ['send', 'x', '--project', 'p', '--json'], 'hello');
+    expect(sent.project).toBe('p');
+    expect((await postbell(home.env, broken, ['read', 'x', '--project', 'p'])).stdout).toContain('  hello\n');
   });
 
   it('is sent in the name of the session it is called from, else of the account', async () => {

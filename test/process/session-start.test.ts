@@ -151,5 +151,15 @@ describe('postbell hook session-start', () => {
     expect(await isSame('own', 'pinned')).toBe(true);
     expect(await isSame('pinned', 'own')).toBe(true);
     expect(await isSame('other', 'own')).toBe(false);
+    for (const [id, code] of [
+      ['own', 0],
+      ['pinned', 0],
+      ['other', 1],
+    ] as const) {
+      const update = ['message', 'send', '--project', project, '--sender', 's', '--recipient', id];
+      const more = ['--target-kind', 'session', '--status', 'update', '--idempotency-key', id];
+      const told = await postbell(home.env, home.project, [...update, ...more, '--payload-stdin'], 'x');
+      expect([id, told.code]).toEqual([id, code]);
+    }
   });
 });

@@ -2,6 +2,8 @@
 
 import { Client } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
+import type { Json } from '../../src/protocol/json.ts';
+import { inertValue } from '../../src/protocol/untrusted.ts';
 import type { Home } from './home.ts';
 import { answer, type Env, program, startOf } from './postbell.ts';
 
@@ -9,7 +11,7 @@ export interface Session {
   client: Client;
   pid: number;
   stderr(): string;
-  /** The structured answer of a tool, and whether it is an error. */
+  /** The answer of a tool, and whether it is an error. */
   call(tool: string, input: object): Promise<{ isError: boolean; data: Record<string, unknown> }>;
   close(): Promise<void>;
 }
@@ -66,8 +68,8 @@ async function connectSession(
     call: async (name, input) => {
       const result = await client.callTool({ name, arguments: { ...input } });
       const [item] = result.content as { type: string; text: string }[];
-      const data = result.structuredContent as Record<string, unknown>;
-      if (JSON.stringify(data) !== JSON.stringify(JSON.parse(item?.text as string)))
+      const data = JSON.parse(item?.text as string) as Record<string, unknown>;
+      if (JSON.stringify(result.structuredContent) !== JSON.stringify(inertValue(data as Json)))
         throw new Error('text and structured content differ');
       return { isError: result.isError === true, data };
     },

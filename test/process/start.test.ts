@@ -3,6 +3,7 @@
 import { execFileSync, spawn } from 'node:child_process';
 import {
   chmodSync,
+  chownSync,
   existsSync,
   lstatSync,
   mkdirSync,
@@ -14,7 +15,7 @@ import {
   unlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { connect, createServer } from 'node:net';
+import { connect, createServer, Socket } from 'node:net';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
@@ -72,6 +73,8 @@ describe('the socket', () => {
     const elsewhere = path.join(home.dir, 'elsewhere.sock');
     const chosen = home.start(['router'], { POSTBELL_ROUTER_SOCKET: elsewhere });
     await until('it listens', () => existsSync(elsewhere));
+    const env = { ...home.env, POSTBELL_ROUTER_SOCKET: elsewhere };
+    expect(await answer(env, home.project, ['router', 'status'])).toMatchObject({ socket: elsewhere });
     expect(existsSync(socket)).toBe(false);
     chosen.child.kill('SIGTERM');
     await chosen.exited;
@@ -115,13 +118,46 @@ describe('the socket', () => {
     await new Promise((closed) => foreign.close(closed));
   });
 
+  /** A socket that nobody listens at any more. */
+  async function orphan(at: string): Promise<void> {
+    mkdirSync(data, { recursive: true, mode: 0o700 });
+    const script = `require('node:net').createServer().listen(process.argv[1], () => process.kill(process.pid, 'SIGKILL'))`;
+    await new Promise((ended) => spawn(process.execPath, ['-e', script, at]).on('close', ended));
+    expect(lstatSync(at).isSocket()).toBe(true);
+  }
+
+  it('[SES-071] is no orphan where the second connection is taken, or where it is another account\u2019s', async (context) => {
+    await orphan(socket);
+    const { ino } = statSync(socket);
+    const live = path.join(home.dir, 'live.sock');
+    const server = createServer((client) => client.on('error', () => {}).end());
+    home.atEnd(() => server.close());
+    await new Promise<void>((listening) => server.listen(live, listening));
+    let asked = 0;
+    const { prototype } = Socket;
+    const { connect: really } = prototype;
+    home.atEnd(() => {
+      prototype.connect = really;
+    });
+    // Whoever bound the path before begins to listen between the two.
+    prototype.connect = function (this: Socket) {
+      asked += 1;
+      return really.call(this, asked === 1 ? socket : live);
+    } as Socket['connect'];
+    await expect(clearSocketPath(socket, { clock: systemClock })).rejects.toMatchObject({
+      code: 'router_already_running',
+    });
+    prototype.connect = really;
+    expect([asked, statSync(socket).ino]).toEqual([2, ino]);
+    if (process.getuid?.() !== 0) context.skip();
+    chownSync(socket, 65_534, 65_534);
+    await expect(clearSocketPath(socket, { clock: systemClock })).rejects.toMatchObject({
+      code: 'socket_path_occupied',
+    });
+    expect(statSync(socket).ino).toBe(ino);
+  });
+
   it('[SES-071] is no orphan where another has taken its place between the two refusals', async () => {
-    mkdirSync(data, { mode: 0o700 });
-    const orphan = async (at: string) => {
-      const script = `require('node:net').createServer().listen(process.argv[1], () => process.kill(process.pid, 'SIGKILL'))`;
-      await new Promise((ended) => spawn(process.execPath, ['-e', script, at]).on('close', ended));
-      expect(lstatSync(at).isSocket()).toBe(true);
-    };
     await orphan(socket);
     await orphan(`${socket}.next`);
     const { ino } = statSync(`${socket}.next`);
@@ -293,11 +329,13 @@ describe('who may speak', () => {
 
   it('[SES-075] may ask for its state, and end exactly the process that the socket names', async () => {
     const bystander = home.start(['router'], { POSTBELL_HOME: path.join(home.dir, 'another') });
+    const began = Date.now();
     const started = await running();
+    const ready = Date.now();
     await openSession(home, { CLAUDE_CODE_SESSION_ID: 's1' });
     const sent = await answer(home.env, home.project, ['send', 'nobody', '--json'], 'x');
     await liveCards(home, sent.project as string, 1);
-    const before = Date.now();
+    const beforeMs = Date.now() - ready;
     const told = await answer(home.env, home.project, ['router', 'status']);
     expect(told).toEqual({
       socket,
@@ -306,8 +344,8 @@ describe('who may speak', () => {
       uptime_ms: expect.any(Number),
       live_connections: 1,
     });
-    expect(told.uptime_ms).toBeGreaterThan(0);
-    expect(told.uptime_ms).toBeLessThan(before);
+    expect(told.uptime_ms).toBeGreaterThanOrEqual(beforeMs);
+    expect(told.uptime_ms).toBeLessThanOrEqual(Date.now() - began);
     expect(await answer(home.env, home.project, ['router', 'stop'])).toMatchObject({
       stopping: true,
       pid: started.pid,
@@ -329,20 +367,21 @@ function descendants(pid: number): string[] {
 
 describe('an exact session that cannot be reached', () => {
   it('[SES-103] is not started, resumed or replaced, whatever the failure; another workspace is a refusal', async () => {
-    const started = await running();
     const claude = path.join(home.dir, 'bin');
     const traces = path.join(home.dir, 'started');
     mkdirSync(claude);
     for (const name of ['claude', 'codex', 'gemini'])
       writeFileSync(path.join(claude, name), `#!/bin/sh\necho ${name} >> '${traces}'\n`, { mode: 0o755 });
-    const env = { ...home.env, PATH: `${claude}:${home.env.PATH}` };
+    const PATH = `${claude}:${home.env.PATH}`;
+    const env = { ...home.env, PATH };
+    const started = await running({ PATH });
     const elsewhere = path.join(home.dir, 'bank');
     mkdirSync(elsewhere);
     const exact = async (id: string, at = home.project) => {
       const { code, stderr } = await postbell(env, at, ['send', id, '--session'], 'hello');
       return [code, /\(([a-z_]+)\); the message is kept/.exec(stderr)?.[1]];
     };
-    const session = await openSession(home, { CLAUDE_CODE_SESSION_ID: 's1', POSTBELL_LISTENER: 'off' });
+    const session = await openSession(home, { CLAUDE_CODE_SESSION_ID: 's1', POSTBELL_LISTENER: 'off', PATH });
     const sent = await answer(env, home.project, ['send', 'nobody', '--json'], 'x');
     await liveCards(home, sent.project as string, 1);
     expect(await exact('unheard-of')).toEqual([1, 'never_registered']);

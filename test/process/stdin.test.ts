@@ -29,6 +29,7 @@ describe('the payload on stdin', () => {
     }
     child.stdin.end(bytes.subarray(8));
     expect(await new Promise((resolve) => child.on('close', resolve))).toBe(0);
+    expect(text).not.toContain('caf');
     const { message_id } = JSON.parse(text) as { message_id: string };
     const one = ['--project', 'p', '--recipient', 'b', '--message-id', message_id];
     expect((await answer(home.env, home.project, ['message', 'fetch', ...one])).payload).toBe(

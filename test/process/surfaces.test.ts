@@ -32,6 +32,8 @@ const tool = async (action: string, request: Record<string, unknown>) => {
   return data;
 };
 
+const actions = 'send poll discover fetch intake ack disposition activation receipts'.split(' ');
+
 /** Without the moment at which it was looked at. */
 const plain = (value: object): unknown =>
   JSON.parse(JSON.stringify(value, (name, one: unknown) => (name === 'observed_at' ? 'then' : one)));
@@ -83,6 +85,14 @@ describe('the tool message and the commands', () => {
       const own = { ...home.env, CLAUDE_CODE_SESSION_ID: 's1' };
       expect(await answer(own, home.project, ...typed(action, recorded(more)))).toEqual(first);
     }
+    const { tools } = await session.client.listTools();
+    const [message] = tools.filter(({ name }) => name === 'message');
+    expect(message?.inputSchema.properties?.action).toMatchObject({ enum: actions });
+    for (const action of [...actions, 'watch', 'Send', '', null]) {
+      const { data } = await session.call('message', { action, foo: 1 });
+      const field = actions.includes(action as string) ? 'foo' : 'action';
+      expect([action, data.error]).toMatchObject([action, { code: 'invalid_request', details: { field } }]);
+    }
   });
 
   it('[MSG-181] answer one JSON text, also structured; an error has the flag and the shape of every error', async () => {
@@ -130,6 +140,27 @@ describe('the tool message and the commands', () => {
         [field]: 'x',
       });
       expect([isError, data.error]).toEqual([true, expect.objectContaining({ details: { field } })]);
+    }
+    const { events } = await tool('poll', { recipient: 'bob', limit: null, cursor: null, receipts: null });
+    expect(events).toHaveLength(2);
+  });
+
+  it('[MSG-179] have a closed list for each action, which holds no field of another', async () => {
+    const foreign = {
+      send: 'wait_ms',
+      poll: 'message_id',
+      discover: 'recipient',
+      fetch: 'limit',
+      intake: 'value',
+      ack: 'state',
+      disposition: 'state',
+      activation: 'host_accept_id',
+      receipts: 'idempotency_key',
+    };
+    expect(Object.keys(foreign)).toEqual(actions);
+    for (const [action, field] of Object.entries(foreign)) {
+      const { data } = await session.call('message', { action, [field]: null });
+      expect([action, data.error]).toMatchObject([action, { code: 'invalid_request', details: { field } }]);
     }
   });
 

@@ -55,7 +55,7 @@ describe('a session that cannot be rung', () => {
 });
 
 describe('a router that does not answer', () => {
-  it('ends a command in its time, and nobody is said to have been told or not', async () => {
+  it('[SES-115] ends a command in its time, and nobody is said to have been told or not', async () => {
     await projectOf();
     const data = home.env.POSTBELL_HOME as string;
     writeFileSync(path.join(data, 'router.token'), 'x\n', { mode: 0o600 });
@@ -67,6 +67,8 @@ describe('a router that does not answer', () => {
     const began = Date.now();
     const status = await postbell(home.env, home.project, ['router', 'status']);
     expect([status.code, status.stderr]).toEqual([1, expect.stringMatching(/^postbell: router_timeout: /)]);
+    expect(Date.now() - began).toBeGreaterThanOrEqual(2_000);
+    expect(Date.now() - began).toBeLessThan(4_000);
     const sent = await postbell(home.env, home.project, ['send', 'alice'], 'hello');
     expect(sent.stdout).toContain('it is not known whether a session was told');
     expect(Date.now() - began).toBeLessThan(8_000);

@@ -12,7 +12,7 @@ import { locksIn } from '../../src/store/lock.ts';
 import { waitForMail } from '../../src/surfaces/hooks/wait.ts';
 import { openScene } from '../contract/desk.ts';
 import { until } from './home.ts';
-import { alive, postbell, program, root } from './postbell.ts';
+import { alive, answer, postbell, program, root } from './postbell.ts';
 import { openRaw, type Raw } from './raw-listener.ts';
 
 let s: Raw;
@@ -25,6 +25,20 @@ const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 const payload = JSON.stringify({ session_id: 's1' });
 const wait = (words: string[] = [], more = {}, input = payload) =>
   postbell({ ...s.home.env, ...more }, s.home.project, ['wait', ...words], input);
+/** What people are told of ringing, its lines joined. */
+const documents = () =>
+  readFileSync(path.join(root, 'docs', 'ringing-and-waiting.md'), 'utf8').replaceAll('\n', ' ');
+/** A process whose long timers come at once and move its clock by as much; at its end it writes how long it ran. */
+const skippedTime = (file: string): string => `
+  const real = { now: performance.now.bind(performance), setTimeout };
+  const beganMs = real.now();
+  let skippedMs = 0;
+  performance.now = () => real.now() + skippedMs;
+  globalThis.setTimeout = (then, ms, ...more) =>
+    ms < 500 ? real.setTimeout(then, ms, ...more) : real.setTimeout(() => ((skippedMs += ms), then(...more)), 1);
+  process.on('exit', () =>
+    require('node:fs').writeFileSync(${JSON.stringify(file)}, String(performance.now() - beganMs)));
+`;
 const silent = (code: number) => ({ code, stdout: '', stderr: '' });
 
 describe('postbell wait', () => {
@@ -104,10 +118,25 @@ describe('postbell wait', () => {
     }
     const least = await wait(['--renew-after-secs', '1']);
     expect(least).toEqual({ code: 2, stdout: '', stderr: `${renewalText}\n` });
+    expect(renewalText).toMatch(/^\[Postbell listener renewal\]\nMaintenance only/);
+    expect(renewalText).toMatch(
+      /End this turn at once[^;]*;\nthe listener for incoming mail is then armed again\./,
+    );
     const most = s.listener(['--renew-after-secs', '3000']);
     await s.armed();
     expect(most.child.exitCode).toBeNull();
   }, 60_000);
+
+  it('[INB-134] renews after 3,000 s of its own clock where it is not told when', async () => {
+    const script = path.join(s.home.dir, 'skip.cjs');
+    const told = path.join(s.home.dir, 'elapsed');
+    writeFileSync(script, skippedTime(told));
+    const started = s.listener([], { NODE_OPTIONS: `--require ${script}` });
+    expect([await started.exited, started.stderr()]).toEqual([{ code: 2, signal: null }, `${renewalText}\n`]);
+    const elapsedMs = Number(readFileSync(told, 'utf8'));
+    expect(elapsedMs).toBeGreaterThanOrEqual(3_000_000);
+    expect(elapsedMs).toBeLessThan(3_100_000);
+  });
 
   it('[INB-135, HOST-096] renews without moving the cursor or naming a message; what comes then is printed by the next', async () => {
     await s.notice('first');
@@ -120,8 +149,7 @@ describe('postbell wait', () => {
     expect(renewed.stderr).not.toMatch(/msg_|notification_id|receive_messages/);
     await s.notice('after the renewal');
     expect(await wait()).toEqual({ code: 2, stdout: '', stderr: 'after the renewal\n' });
-    const readme = readFileSync(path.join(root, 'README.md'), 'utf8').replaceAll('\n', ' ');
-    expect(readme).toContain('This costs a model turn and depends on the host following it.');
+    expect(documents()).toContain('This costs a model turn and depends on the host following it.');
   });
 
   it('[INB-136, HOST-101] exits 0 at once and in silence where it is disabled, rows and cursor untouched', async () => {
@@ -166,8 +194,30 @@ describe('postbell wait', () => {
     expect([s.rows('SELECT * FROM delivery'), s.cursor()]).toEqual([content, 1]);
   });
 
+  it('[INB-138] gives a busy store 2 s a try: a signal in the midst of one is heard when it ends', async () => {
+    await s.notice('before a lock');
+    const holder = new BetterSqlite3(path.join(s.data, 'postbell.db'));
+    s.home.atEnd(() => holder.close());
+    holder.exec('BEGIN IMMEDIATE');
+    const waiting = s.listener();
+    await until('it printed', () => waiting.stderr() === 'before a lock\n');
+    const began = Date.now();
+    waiting.child.kill('SIGTERM');
+    expect((await waiting.exited).code).not.toBe(2);
+    expect(Date.now() - began).toBeLessThan(3_500);
+    expect(s.cursor()).toBe(0);
+  });
+
   it('[INB-140] prints a batch again when it is killed between flush and commit; both losses are documented', async () => {
-    await s.notice('once or twice');
+    const message_id = await s.notice('once or twice');
+    const unread = async () => {
+      const words = ['inbox', 'receive', '--project', 'shop', '--recipient', 'bob'];
+      const { messages } = await answer(s.home.env, s.home.project, words);
+      return (messages as { message_id: string; payload: string }[]).map((one) => [
+        one.message_id,
+        one.payload,
+      ]);
+    };
     const holder = new BetterSqlite3(path.join(s.data, 'postbell.db'));
     s.home.atEnd(() => holder.close());
     holder.exec('BEGIN IMMEDIATE');
@@ -177,10 +227,12 @@ describe('postbell wait', () => {
     expect(await killed.exited).toEqual({ code: null, signal: 'SIGKILL' });
     holder.exec('ROLLBACK');
     expect(s.cursor()).toBe(0);
+    expect(await unread()).toEqual([[message_id, 'hello bob']]);
+    // Printed to a host that dies right after: nobody has seen it, and it is not printed again.
     expect(await wait()).toEqual({ code: 2, stdout: '', stderr: 'once or twice\n' });
-    const readme = readFileSync(path.join(root, 'README.md'), 'utf8').replaceAll('\n', ' ');
-    expect(readme).toContain('killed right after it printed may print the same notice again');
-    expect(readme).toContain('a host that dies right after may lose it; unread mail survives either');
+    expect([s.cursor(), await unread()]).toEqual([1, [[message_id, 'hello bob']]]);
+    expect(documents()).toContain('killed right after it printed may print the same notice again');
+    expect(documents()).toContain('a host that dies right after may lose it; unread mail survives either');
   });
 
   it('[INB-142] needs no router and no server', async () => {

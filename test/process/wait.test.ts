@@ -56,6 +56,13 @@ describe('postbell wait', () => {
     const second = await postbell(scene.home.env, scene.home.project, ['wait'], payload);
     expect(second).toEqual({ code: 0, stdout: '', stderr: '' });
     expect(Date.now() - began).toBeLessThan(1_500);
+    const ofAnother = scene.listener({}, 's2');
+    await until('a listener of another session is armed beside it', () => {
+      const lock = scene.locks.tryTake('listener-s2');
+      lock?.release();
+      return lock === undefined;
+    });
+    expect([first.child.exitCode, ofAnother.child.exitCode]).toEqual([null, null]);
     first.child.kill('SIGKILL');
     await first.exited;
     const third = scene.listener();

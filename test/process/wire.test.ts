@@ -12,7 +12,7 @@ import { Attachment } from '../../src/router/attachment.ts';
 import { connectRouter } from '../../src/router/client.ts';
 import { type Home, makeHome, type Started, until } from './home.ts';
 import { answer, postbell } from './postbell.ts';
-import { liveCards } from './session.ts';
+import { liveCards, openSession } from './session.ts';
 
 let home: Home;
 let router: Started;
@@ -80,6 +80,19 @@ describe('the router', () => {
     await liveCards(home, 'p', 0);
   });
 
+  it('[HOST-011] registers no session with a bell that it does not know', async () => {
+    const socket = await open();
+    let said = '';
+    socket.on('data', (chunk: Buffer) => (said += chunk.toString('utf8')));
+    socket.write(`${JSON.stringify(registration('a', { bell: 'gong' }))}\n`);
+    await until('it answers', () => said.endsWith('\n'));
+    expect(JSON.parse(said)).toMatchObject({ ok: false, error: { code: 'invalid_field' } });
+    socket.write(`${JSON.stringify(registration('b'))}\n`);
+    const cards = await liveCards(home, 'p', 1);
+    expect(cards).toMatchObject([{ session_id: 'b' }]);
+    socket.destroy();
+  });
+
   it('tells of a hundred sessions with the longest names', async () => {
     const sockets = await Promise.all(Array.from({ length: 100 }, () => open()));
     for (const [index, socket] of sockets.entries())
@@ -145,6 +158,29 @@ describe('the router', () => {
     expect((lease as { lease_expires_at_ms: number }).lease_expires_at_ms).toBeGreaterThan(began + 3_000);
     holder.close();
     client.close();
+  });
+
+  it('[MSG-006] and an MCP server alike: it reads on while one of its own sends waits for the lock', async () => {
+    const session = await openSession(home, { CLAUDE_CODE_SESSION_ID: 's1' }, ['--no-register']);
+    const { data: first } = await session.call('receive_messages', { project: 'p', recipient: 'b' });
+    const holder = new BetterSqlite3(path.join(data, 'postbell.db'));
+    home.atEnd(() => holder.close());
+    holder.exec('BEGIN IMMEDIATE');
+    const began = Date.now();
+    const letter = { project: 'p', sender: 'a', recipient: 'b', idempotency_key: 'k', payload: 'x' };
+    let told: unknown;
+    const sending = session.call('message', { action: 'send', ...letter }).then(({ data }) => {
+      told = data.error;
+    });
+    for (let reads = 0; reads < 4; reads += 1) {
+      const asked = Date.now();
+      expect((await session.call('receive_messages', { project: 'p', recipient: 'b' })).data).toEqual(first);
+      expect([Date.now() - asked < 1_000, told]).toEqual([true, undefined]);
+      await pause(1_000);
+    }
+    await sending;
+    expect(told).toMatchObject({ code: 'store_busy', retryable: true });
+    expect(Date.now() - began).toBeLessThan(8_000);
   });
 
   it('keeps a session whose heartbeat meets a locked store', async () => {

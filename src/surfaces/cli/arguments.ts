@@ -29,12 +29,16 @@ export function parseWords(
     options[flagName(name, names)] = { type: field.kind === 'flag' ? 'boolean' : 'string' };
   for (const name of switches) options[name] = { type: 'boolean' };
   try {
-    const { values, positionals } = parseArgs({
+    const { values, positionals, tokens } = parseArgs({
       args: [...words],
       options,
       allowPositionals: true,
       strict: true,
+      tokens: true,
     });
+    const given = tokens.flatMap((token) => (token.kind === 'option' ? [token.name] : []));
+    const twice = given.find((name, nth) => given.indexOf(name) < nth);
+    if (twice !== undefined) return new Refusal('usage', `--${twice} is given twice`);
     if (positionals.length > positionalsMax) return new Refusal('usage', 'too many words');
     const read: Record<string, unknown> = {};
     for (const [name, field] of Object.entries(fields)) {

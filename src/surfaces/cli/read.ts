@@ -6,8 +6,9 @@ import { type ReceiveAnswer, receive } from '../../mailbox/receive.ts';
 import type { ReceivedMessage } from '../../protocol/delivery.ts';
 import { isRefusal, type Result } from '../../protocol/errors.ts';
 import { type Fields, readFields } from '../../protocol/fields.ts';
-import { harmless, type Json, quoted } from '../../protocol/json.ts';
+import { type Json, quoted } from '../../protocol/json.ts';
 import { receiveFields } from '../../protocol/requests.ts';
+import { inertLine } from '../../protocol/untrusted.ts';
 import type { CliContext } from './commands.ts';
 
 export const shortReadFields = {
@@ -23,8 +24,8 @@ export async function shortRead(
   const { desk, caller } = context;
   const recipient = given.name ?? (caller.session === undefined ? given.accountName : undefined);
   const request = readFields(receiveFields, {
-    project: await context.project(),
     ...given.flags,
+    project: given.flags.project ?? (await context.project()),
     ...(recipient !== undefined && { recipient }),
   });
   if (isRefusal(request)) return request;
@@ -77,6 +78,6 @@ function bodyOf(payload: Json): string {
   const text = typeof payload === 'string' ? payload : JSON.stringify(payload, null, 2);
   return text
     .split(/\r?\n/)
-    .map((line) => `  ${line.split('\t').map(harmless).join('\t')}`)
+    .map((line) => `  ${line.split('\t').map(inertLine).join('\t')}`)
     .join('\n');
 }

@@ -3,8 +3,8 @@
 import type { Readable } from 'node:stream';
 import { awaitReply } from '../../mailbox/reply.ts';
 import { failureLine, isRefusal, Refusal, type Result } from '../../protocol/errors.ts';
-import { harmless } from '../../protocol/json.ts';
 import { limits } from '../../protocol/limits.ts';
+import { inertJson } from '../../protocol/untrusted.ts';
 import { version } from '../../protocol/version.ts';
 import { parseWords } from './arguments.ts';
 import { type CliContext, type Command, commands } from './commands.ts';
@@ -44,8 +44,8 @@ export async function runCli(options: CliOptions): Promise<number> {
   }
 }
 
-/** JSON in one line that moves no terminal, whatever others wrote into it; the value is the same. */
-const line = (value: object): string => `${harmless(JSON.stringify(value))}\n`;
+/** JSON in one line that moves no terminal and misleads no model, whatever others wrote into it; the value is the same. */
+const line = (value: object): string => `${inertJson(value)}\n`;
 
 function fail(terminal: Pick<Terminal, 'err'>, error: unknown, json: boolean): number {
   terminal.err(failureLine(error, json));

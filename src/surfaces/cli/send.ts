@@ -27,8 +27,8 @@ export async function shortSend(
   },
 ): Promise<Result<SendAnswer>> {
   const request = readFields(commandSendFields, {
-    project: await context.project(),
     ...given.flags,
+    project: given.flags.project ?? (await context.project()),
     sender: context.caller.principal ?? given.accountName,
     recipient: given.recipient,
     idempotency_key: given.key,
@@ -66,12 +66,17 @@ const acceptance = (adapterKind: string): string =>
     ? 'a notice of it is queued for the listener of its session'
     : 'the host of its session accepted it or a notice of it';
 
+/** Why mail asks for no turn of its reader. */
+const needsNoTurn = { progress: 'it is progress', loop_guard: 'it asks for no answer' } as const;
+
 /** What a person may rely on after a send. */
 export function sentence(answer: SendAnswer, elsewhere: readonly string[]): string {
   const stored = `Stored ${answer.message_id} for ${quoted(answer.recipient)} in ${quoted(answer.project)}`;
   if (answer.native_delivery !== undefined)
     return `${stored}; ${acceptance(answer.native_delivery.adapter_kind)}, which does not mean that it was read.`;
   if (answer.quieted === 'taken_in') return `${stored}; it had been taken in before.`;
+  if (answer.quieted !== undefined)
+    return `${stored}; ${needsNoTurn[answer.quieted]}: it rings nobody and waits.`;
   const hint =
     elsewhere.length === 0
       ? ''

@@ -1,6 +1,7 @@
 // What a host tells a hook on stdin. Anything malformed is an empty payload: a hook never fails for it.
 
-import type { Readable } from 'node:stream';
+import { addAbortSignal, type Readable } from 'node:stream';
+import type { Clock } from '../../ports/clock.ts';
 import { isObject } from '../../protocol/json.ts';
 import { limits } from '../../protocol/limits.ts';
 import { isSessionId } from '../../protocol/scope.ts';
@@ -13,8 +14,17 @@ export interface HookPayload {
   subagent: boolean;
 }
 
-export async function readPayload(input: Readable): Promise<HookPayload> {
-  const text = await readBounded(input);
+/** A host writes it and closes; one that leaves it open is waited for 5 s, or until `ended`. */
+export async function readPayload(
+  input: Readable,
+  { clock, ended }: { clock: Clock; ended?: AbortSignal },
+): Promise<HookPayload> {
+  const late = new AbortController();
+  const stop = (): void => late.abort();
+  const cancel = clock.after(limits.hookInputWaitMs, stop);
+  ended?.addEventListener('abort', stop);
+  const text = await readBounded(late.signal, input);
+  cancel();
   let parsed: unknown;
   try {
     parsed = JSON.parse(text);
@@ -30,13 +40,17 @@ export async function readPayload(input: Readable): Promise<HookPayload> {
   };
 }
 
-async function readBounded(input: Readable): Promise<string> {
+async function readBounded(signal: AbortSignal, input: Readable): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;
-  for await (const chunk of input) {
-    bytes += (chunk as Buffer).length;
-    if (bytes > limits.hookInputBytesMax) return '';
-    chunks.push(chunk as Buffer);
+  try {
+    for await (const chunk of addAbortSignal(signal, input)) {
+      bytes += (chunk as Buffer).length;
+      if (bytes > limits.hookInputBytesMax) return '';
+      chunks.push(chunk as Buffer);
+    }
+  } catch (error) {
+    if (!signal.aborted) throw error;
   }
   return Buffer.concat(chunks).toString('utf8');
 }

@@ -6,9 +6,9 @@ import type { Readable, Writable } from 'node:stream';
 import { Server } from '@modelcontextprotocol/server';
 import { StdioServerTransport } from '@modelcontextprotocol/server/stdio';
 import { describeError, Fault, isRefusal, Refusal } from '../../protocol/errors.ts';
-import { quoted } from '../../protocol/json.ts';
+import { type Json, quoted } from '../../protocol/json.ts';
 import { limits } from '../../protocol/limits.ts';
-import { inertJson } from '../../protocol/untrusted.ts';
+import { inertJson, inertValue } from '../../protocol/untrusted.ts';
 import { version } from '../../protocol/version.ts';
 import { type ToolContext, tools } from './tools.ts';
 
@@ -87,11 +87,11 @@ function plainName(name: string): string {
   return Array.from(shown).slice(0, limits.sourceHostCharactersMax).join('');
 }
 
-/** One JSON text item, also given as structured content. */
+/** One JSON text item, also given as structured content, which hosts show their model instead. */
 function success(result: object) {
   return {
     content: [{ type: 'text' as const, text: inertJson(result) }],
-    structuredContent: result as Record<string, unknown>,
+    structuredContent: inertValue(result as Json) as Record<string, unknown>,
   };
 }
 
