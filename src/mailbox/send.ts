@@ -50,10 +50,14 @@ export async function send(
   const committed = await desk.store.write((tx) => commit(tx, desk, given));
   if (isRefusal(committed)) return committed;
   desk.wake.touch();
-  const answer = await reach(desk, request, given, committed);
+  const reached = await reach(desk, request, given, committed);
   await noteProgress(desk, committed.message, caller);
-  if (isRefusal(answer) || request.reply_wait_ms === undefined) return answer;
-  return { ...answer, reply: await replyTo(desk, answer, caller, request.reply_wait_ms, ended) };
+  if (isRefusal(reached)) return reached;
+  const answer = answerOf(desk, reached);
+  if (request.reply_wait_ms === undefined) return answer;
+  const reply = await replyTo(desk, answer, caller, request.reply_wait_ms, ended);
+  // The wait may have been long: what is said is what is known at its end.
+  return { ...answerOf(desk, reached), reply };
 }
 
 /** None where the store can no longer be asked: the send stands. */
@@ -76,18 +80,24 @@ function commit(tx: Parameters<typeof store>[0], desk: Desk, given: Draft): Resu
   return { ...stored, ...(instead !== undefined && { instead }) };
 }
 
+/** What became of telling the router of a message; `told` is undefined where it was not asked. */
+interface Reached {
+  message: Message;
+  held: boolean;
+  told?: NotifyAnswer | Fault;
+}
+
 async function reach(
   desk: Desk,
   request: SendRequest,
   given: Draft,
   { message, held, instead }: Committed,
-): Promise<Result<SendAnswer>> {
-  const quieted = held ? 'loop_guard' : undefined;
-  if (instead !== undefined) return answerOf(desk, instead, undefined, quieted);
+): Promise<Result<Reached>> {
+  if (instead !== undefined) return { message: instead, held };
   if (message.target_kind === 'principal')
-    return answerOf(desk, message, await tellRouter(desk, message, false), quieted);
+    return { message, held, told: await tellRouter(desk, message, false) };
   const answer = await handOver(desk, message, given, request.expected_generation);
-  if (!isRefusal(answer)) return answerOf(desk, message, answer, quieted);
+  if (!isRefusal(answer)) return { message, held, told: answer };
   if (request.fallback_to_principal !== true || answer.code !== 'recipient_unavailable') return answer;
   return reachPrincipal(desk, { message, held, refusal: answer, draft: given });
 }
@@ -95,12 +105,11 @@ async function reach(
 async function reachPrincipal(
   desk: Desk,
   refused: { message: Message; held: boolean; refusal: Refusal; draft: Draft },
-): Promise<Result<SendAnswer>> {
+): Promise<Result<Reached>> {
   const copy = await storeCopy(desk, refused);
   if (isRefusal(copy)) return copy;
   desk.wake.touch();
-  const quieted = refused.held ? 'loop_guard' : undefined;
-  return answerOf(desk, copy, await tellRouter(desk, copy, false), quieted);
+  return { message: copy, held: refused.held, told: await tellRouter(desk, copy, false) };
 }
 
 /** A fault here comes after the commit: it says what is kept, as every failure does then. */
@@ -120,15 +129,10 @@ async function storeCopy(
   }
 }
 
-/** What is known besides that it is stored; `told` is undefined where the router was not asked. */
-function answerOf(
-  desk: Desk,
-  message: Message,
-  told: NotifyAnswer | Fault | undefined,
-  held?: SendAnswer['quieted'],
-): SendAnswer {
+/** What is known besides that it is stored. */
+function answerOf(desk: Desk, { message, held, told }: Reached): SendAnswer {
   const answer = told instanceof Fault ? undefined : told;
-  const quieted = answer?.quieted === 'taken_in' ? answer.quieted : (held ?? answer?.quieted);
+  const quieted = answer?.quieted !== 'taken_in' && held ? 'loop_guard' : answer?.quieted;
   const native = answer?.native_delivery;
   return {
     ...message,

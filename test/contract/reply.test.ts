@@ -1,6 +1,7 @@
 // A send that waits for its answer.
 
 import { beforeEach, describe, expect, it } from 'vitest';
+import { acknowledge } from '../../src/mailbox/acknowledge.ts';
 import { receive } from '../../src/mailbox/receive.ts';
 import { type SendAnswer, send } from '../../src/mailbox/send.ts';
 import type { Result } from '../../src/protocol/errors.ts';
@@ -56,6 +57,18 @@ describe('a send that waits for a reply', () => {
     const mail = ok(receive(desk, { project: 'shop', recipient: 'alice' }, alice)).messages;
     expect(mail).toHaveLength(3);
     expect(JSON.stringify(state.answer)).not.toContain('yes');
+  });
+
+  it('[MSG-144] says what is known when the wait ends, not when it began', async () => {
+    const state = asking({ reply_wait_ms: 5_000 });
+    await settle();
+    const messages = [{ sender: 'local', msg_id: sentId() }];
+    ok(await acknowledge(desk, { project: 'shop', messages }, sessionCaller('s1')));
+    await desk.clock.advance(5_000);
+    expect(ok(state.answer as Result<SendAnswer>)).toMatchObject({
+      reply: null,
+      delivery_state: 'receiver_acknowledged',
+    });
   });
 
   it('[MSG-144] knows a reply to the session it came from', async () => {

@@ -207,7 +207,7 @@ export const canaries: Readonly<Record<string, Canary>> = {
   'no defect is thrown': { hooks: { tamper: slips } },
   'a question ends its task': {
     caughtBy: 'acknowledged is never lost',
-    steps: 30_000,
+    steps: 90_000,
     hooks: { tamper: endsTasksWithQuestions },
   },
   'progress is never overtaken': {

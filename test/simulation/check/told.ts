@@ -20,7 +20,10 @@ export const theSenderIsToldTheTruth: MakeChecker = ({ facts, nowMs, broken }): 
     if (deed.fallbackOf !== undefined && !(refused?.toSession && refused.recipient === delivery.intended))
       say(`that it stands for ${deed.fallbackOf}`);
     if (deed.expired === undefined) return;
-    const passed = expiresAtMs !== undefined && expiresAtMs <= nowMs();
+    // What took its place while it waited ended that wait, by the clock of then.
+    const newer = facts.messages.get(delivery.supersededBy ?? '');
+    const waitedUntilMs = newer === undefined ? nowMs() : Date.parse(String(newer.created_at));
+    const passed = expiresAtMs !== undefined && expiresAtMs <= waitedUntilMs;
     const inTime = takenInAtMs !== undefined && expiresAtMs !== undefined && takenInAtMs < expiresAtMs;
     if (deed.expired !== (passed && !inTime)) say(`that it has ${deed.expired ? '' : 'not '}expired`);
   },
