@@ -23,7 +23,7 @@ export async function main(words: readonly string[]): Promise<void> {
       input: process.stdin,
       // Where it cannot be written, the process ends.
       out: (text) => new Promise((resolve) => process.stdout.write(text, (error) => error ?? resolve())),
-      err: (text) => say(text),
+      err: say,
     },
     open: async () => {
       const unpinned = pinIgnored(processEnvironment);

@@ -11,7 +11,7 @@ import { hex, makeId } from '../protocol/id.ts';
 import { limits } from '../protocol/limits.ts';
 import { version as productVersion } from '../protocol/version.ts';
 import type { StopCause } from '../router/handlers.ts';
-import { clearSocketPath, routerAnswers } from '../router/lifecycle.ts';
+import { clearSocketPath, probe } from '../router/lifecycle.ts';
 import { type RouterServer, routerServer } from '../router/server.ts';
 import { draftOf } from '../router/socket-owner.ts';
 import { Leases } from '../sessions/leases.ts';
@@ -121,7 +121,7 @@ interface PublicSocket {
 async function takeStartLock(ground: RouterGround): Promise<Lock> {
   const lock = tryTake(ground.places.routerLock);
   if (lock !== undefined) return lock;
-  if (await routerAnswers(ground.places.routerSocket, ground))
+  if ((await probe(ground.places.routerSocket, ground.clock)) === 'answers')
     throw new Fault('router_already_running', `a router answers at ${ground.places.routerSocket}`);
   throw new Fault('router_start_in_progress', 'another process is starting the router');
 }

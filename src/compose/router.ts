@@ -7,7 +7,7 @@ import { checkSocketPath, placesOf } from '../platform/paths.ts';
 import { Fault } from '../protocol/errors.ts';
 import { limits } from '../protocol/limits.ts';
 import { connectRouter } from '../router/client.ts';
-import { routerAnswers } from '../router/lifecycle.ts';
+import { probe } from '../router/lifecycle.ts';
 import { type Daemon, startRouter } from './daemon.ts';
 import { endOnSignal } from './ending.ts';
 import { failWithoutOutput, orFail } from './failure.ts';
@@ -44,7 +44,10 @@ async function ask(verb: 'status' | 'stop'): Promise<void> {
   const ports = { clock: systemClock };
   const { socketPath, token } = routerAddress(placesOf(processEnvironment), process.platform);
   checkSocketPath(socketPath);
-  if (verb === 'stop' && !(await routerAnswers(socketPath, ports))) {
+  const state = verb === 'stop' ? await probe(socketPath, systemClock) : 'answers';
+  if (state === 'unclear')
+    throw new Fault('router_timeout', `whether a router runs at ${socketPath} cannot be told`);
+  if (state === 'refused') {
     process.stdout.write('{"stopping":false}\n');
     return;
   }

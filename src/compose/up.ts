@@ -72,14 +72,14 @@ async function holdRouter(ground: Ground) {
     state = why;
     void former?.close().finally(() => void take());
   };
-  let asked = false;
-  const stopped = (): void => {
-    asked = true;
+  let stopped = false;
+  const end = (): void => {
+    stopped = true;
     process.kill(process.pid, 'SIGTERM');
   };
   const lost = (): void => again('the socket was removed; starting again');
   const stop = (why: StopCause): void =>
-    why === 'outdated' ? again('a newer version takes the router over') : stopped();
+    why === 'outdated' ? again('a newer version takes the router over') : end();
   const take = async (): Promise<void> => {
     try {
       daemon = await startRouter(ground, log, { stop, lost });
@@ -97,7 +97,7 @@ async function holdRouter(ground: Ground) {
   return {
     state: () => state,
     /** Whether `router stop` is why this ends. */
-    stopped: () => asked,
+    stopped: () => stopped,
     close: async () => {
       cancel();
       await daemon?.close();

@@ -2,7 +2,7 @@
 // needed for a message to be read, or to be rung for again.
 
 import type { RingOutcome } from '../ports/bell.ts';
-import type { FailureRow } from '../ports/store.ts';
+import type { FailureRow } from '../ports/ringing.ts';
 import { isRefusal, Refusal, type Result } from '../protocol/errors.ts';
 import { utf8Bytes } from '../protocol/json.ts';
 import type { FailedRequest } from '../protocol/requests.ts';

@@ -1,4 +1,5 @@
-import type { StoredMessage, Tx } from '../ports/store.ts';
+import type { StoredMessage } from '../ports/mail.ts';
+import type { Tx } from '../ports/store.ts';
 import { Refusal, type Result } from '../protocol/errors.ts';
 import type { TargetKind } from '../protocol/message.ts';
 

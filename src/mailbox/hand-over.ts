@@ -1,8 +1,9 @@
 // An exact session: success only on native acceptance, or where nothing needs handing over. Where the session refuses and
 // the sender asked for it, the same message goes to its principal, meant for that session.
 
+import type { SessionRow } from '../ports/presence.ts';
 import type { NotifyAnswer } from '../ports/router.ts';
-import type { SessionRow, Tx } from '../ports/store.ts';
+import type { Tx } from '../ports/store.ts';
 import { envelopeOf, type UnavailableReason } from '../protocol/delivery.ts';
 import { type ErrorCode, Fault, Refusal, type Result } from '../protocol/errors.ts';
 import { utf8Bytes } from '../protocol/json.ts';

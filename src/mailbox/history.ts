@@ -1,13 +1,15 @@
 // A conversation: both directions with one peer, in time order. Read-only, unless the caller asks to consume: then exactly
 // the inbound messages that are returned are taken in and acknowledged, before they are returned.
 
-import type { HistoryRow, Tx } from '../ports/store.ts';
+import type { HistoryRow } from '../ports/mail.ts';
+import type { Tx } from '../ports/store.ts';
 import type { ReceiptKey } from '../protocol/delivery.ts';
 import { isRefusal, type Result } from '../protocol/errors.ts';
 import type { Json } from '../protocol/json.ts';
 import { limits } from '../protocol/limits.ts';
 import type { Message } from '../protocol/message.ts';
 import type { HistoryRequest } from '../protocol/requests.ts';
+import { nameOf } from '../protocol/scope.ts';
 import type { DeliveryState } from '../protocol/states.ts';
 import { consume } from './acknowledge.ts';
 import type { Caller, Desk } from './desk.ts';
@@ -54,8 +56,7 @@ function rowsOf(tx: Tx, desk: Desk, request: HistoryRequest, caller: Caller): Re
   const sessions = caller.session === undefined ? [] : tx.identity.chain(caller.session);
   const senders = { labels: inbox.principals, sessions };
   const count = request.limit ?? limits.receiveCountDefault;
-  const { peer: label } = request;
-  const peer = { label, recipient: label.normalize('NFC').trim() };
+  const peer = { label: request.peer, recipient: nameOf(request.peer) };
   return tx.messages.history(inbox, peer, senders, count).reverse();
 }
 

@@ -1,6 +1,7 @@
 // Whose mail a call is about.
 
-import type { Inbox, Tx } from '../ports/store.ts';
+import type { Inbox } from '../ports/mail.ts';
+import type { Tx } from '../ports/store.ts';
 import { Refusal, type Result } from '../protocol/errors.ts';
 import { namesOf } from '../sessions/principals.ts';
 import type { Caller } from './desk.ts';

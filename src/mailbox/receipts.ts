@@ -1,6 +1,7 @@
 // Hop 8: a pure fold of facts. Every row names its source and time; nothing is inferred.
 
-import type { StoredMessage, Tx } from '../ports/store.ts';
+import type { StoredMessage } from '../ports/mail.ts';
+import type { Tx } from '../ports/store.ts';
 import { isRefusal, type Result } from '../protocol/errors.ts';
 import type { Message } from '../protocol/message.ts';
 import {

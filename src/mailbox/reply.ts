@@ -3,6 +3,7 @@
 
 import type { Tx } from '../ports/store.ts';
 import type { Message } from '../protocol/message.ts';
+import { nameOf } from '../protocol/scope.ts';
 import type { Caller, Desk } from './desk.ts';
 import { untilTouched } from './until-touched.ts';
 
@@ -28,7 +29,7 @@ function replyTo(
   caller: Caller,
 ): Reply | undefined {
   const sessions = caller.session === undefined ? [] : tx.identity.chain(caller.session);
-  const principals = [sent.sender.normalize('NFC').trim()];
+  const principals = [nameOf(sent.sender)];
   const ids = [sent.message_id, ...(sent.fallback === undefined ? [] : [sent.fallback.message_id])];
   const [found] = ids.flatMap((id) => tx.messages.replyTo(sent.project, id, { principals, sessions }) ?? []);
   if (found === undefined) return undefined;

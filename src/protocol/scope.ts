@@ -20,6 +20,9 @@ export function characters(text: string): number {
   return count;
 }
 
+/** The one form in which a name is stored and compared: Unicode NFC, without white space around it. */
+export const nameOf = (text: string): string => text.normalize('NFC').trim();
+
 /**
  * A project, recipient, principal or intended session, normalised.
  * Refuses blank, over 200 characters, lone surrogates (`invalid_request`) and absolute file paths
@@ -28,7 +31,7 @@ export function characters(text: string): number {
 export function readName(field: string, value: string): Result<string> {
   if (!isWellFormed(value))
     return new Refusal('invalid_request', `${field} holds a lone surrogate`, { field });
-  const name = value.normalize('NFC').trim();
+  const name = nameOf(value);
   const length = characters(name);
   if (length === 0) return new Refusal('invalid_request', `${field} is blank`, { field });
   if (length > limits.nameCharactersMax)
@@ -56,7 +59,7 @@ export function isSessionId(value: string): boolean {
     length >= 1 &&
     length <= limits.sessionIdCharactersMax &&
     isWellFormed(value) &&
-    value.normalize('NFC').trim() === value &&
+    nameOf(value) === value &&
     !pathShaped.test(value) &&
     !controlCharacter.test(value)
   );

@@ -3,7 +3,7 @@
 
 import type { Socket } from 'node:net';
 import type { Clock } from '../ports/clock.ts';
-import type { ConnectionRow } from '../ports/store.ts';
+import type { ConnectionRow } from '../ports/presence.ts';
 import { writeFrame } from '../protocol/frames.ts';
 import type { ConnectionKey } from '../protocol/session.ts';
 import type { HandOff, HostOutcome } from '../sessions/switchboard.ts';

@@ -27,14 +27,6 @@ export async function clearSocketPath(socketPath: string, ports: { clock: Clock 
   unlinkSync(socketPath);
 }
 
-/** Whether a router takes connections there. Fault `router_timeout` where that cannot be told. */
-export async function routerAnswers(socketPath: string, ports: { clock: Clock }): Promise<boolean> {
-  const state = await probe(socketPath, ports.clock);
-  if (state === 'unclear')
-    throw new Fault('router_timeout', `whether a router runs at ${socketPath} is not clear`);
-  return state === 'answers';
-}
-
 function look(file: string): Stats | undefined {
   try {
     return lstatSync(file, { throwIfNoEntry: false });
@@ -44,7 +36,8 @@ function look(file: string): Stats | undefined {
   }
 }
 
-function probe(socketPath: string, clock: Clock): Promise<'answers' | 'refused' | 'unclear'> {
+/** Whether a router takes connections there; `unclear` where that cannot be told within a second. */
+export function probe(socketPath: string, clock: Clock): Promise<'answers' | 'refused' | 'unclear'> {
   return new Promise((resolve) => {
     const socket = connect(socketPath);
     const settle = (state: 'answers' | 'refused' | 'unclear'): void => {

@@ -1,7 +1,8 @@
 // A connection ends: its unfinished attempts end with it, and its presence is a fact.
 
 import { timestamp } from '../mailbox/desk.ts';
-import type { ConnectionRow, Tx } from '../ports/store.ts';
+import type { ConnectionRow } from '../ports/presence.ts';
+import type { Tx } from '../ports/store.ts';
 import type { DisconnectReason } from '../protocol/session.ts';
 import { recordPatiently } from './record.ts';
 import type { Switchboard } from './switchboard.ts';

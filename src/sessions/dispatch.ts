@@ -3,8 +3,10 @@
 
 import { newId, timestamp } from '../mailbox/desk.ts';
 import { joinReservation } from '../mailbox/reserve.ts';
+import type { StoredMessage } from '../ports/mail.ts';
+import type { ConnectionRow } from '../ports/presence.ts';
 import type { NotifyAnswer } from '../ports/router.ts';
-import type { ConnectionRow, StoredMessage, Tx } from '../ports/store.ts';
+import type { Tx } from '../ports/store.ts';
 import { noticeEnvelopeOf } from '../protocol/delivery.ts';
 import type { Json } from '../protocol/json.ts';
 import { acceptedAnswer, finish } from './outcome.ts';

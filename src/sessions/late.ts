@@ -1,7 +1,8 @@
 // An outcome that nobody waits for any more. An acceptance after the time-out is recorded once, where everything about
 // it is as it was; the attempt stays as it was recorded, for its sender was told right.
 
-import type { AttemptRow, Tx } from '../ports/store.ts';
+import type { AttemptRow } from '../ports/presence.ts';
+import type { Tx } from '../ports/store.ts';
 import { Refusal, type Result } from '../protocol/errors.ts';
 import { type ConnectionKey, isLive } from '../protocol/session.ts';
 import { accept } from './outcome.ts';

@@ -1,7 +1,7 @@
 // Leases as hosts were promised them. They are written soon, many in one commit; a store that is locked meanwhile holds up
 // no heartbeat, and nobody is taken for gone who was told otherwise.
 
-import type { ConnectionRow } from '../ports/store.ts';
+import type { ConnectionRow } from '../ports/presence.ts';
 
 interface Promised {
   untilMs: number;

@@ -1,8 +1,9 @@
 // What a host answered, or that it did not: the attempt is finished once, and its acceptance is written with it.
 
 import { newId, timestamp } from '../mailbox/desk.ts';
+import type { Acceptance, ConnectionRow } from '../ports/presence.ts';
 import type { NotifyAnswer } from '../ports/router.ts';
-import type { Acceptance, ConnectionRow, Tx } from '../ports/store.ts';
+import type { Tx } from '../ports/store.ts';
 import { hostFailure } from '../protocol/host-failure.ts';
 import type { Json } from '../protocol/json.ts';
 import { isLive } from '../protocol/session.ts';

@@ -1,6 +1,7 @@
 // What a sender may be told of its recipient after the commit: observed, never stored.
 
-import type { ConnectionRow, Tx } from '../ports/store.ts';
+import type { ConnectionRow } from '../ports/presence.ts';
+import type { Tx } from '../ports/store.ts';
 import type { Message } from '../protocol/message.ts';
 import { bestPresence, isLive, type Presence } from '../protocol/session.ts';
 import { namesOf } from './principals.ts';

@@ -1,7 +1,8 @@
 // A session becomes reachable: one live connection at a time, under a generation that only rises.
 
 import { newId, timestamp } from '../mailbox/desk.ts';
-import type { ConnectionRow, Tx } from '../ports/store.ts';
+import type { ConnectionRow } from '../ports/presence.ts';
+import type { Tx } from '../ports/store.ts';
 import { Refusal, type Result } from '../protocol/errors.ts';
 import { limits } from '../protocol/limits.ts';
 import { bellStrength, type ConnectionKey, type Registration } from '../protocol/session.ts';

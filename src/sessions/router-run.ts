@@ -2,7 +2,7 @@
 // does not start again as that version for a while, so that the installed one can take its place.
 
 import { timestamp } from '../mailbox/desk.ts';
-import type { RouterRun } from '../ports/store.ts';
+import type { RouterRun } from '../ports/presence.ts';
 import { Fault } from '../protocol/errors.ts';
 import { limits } from '../protocol/limits.ts';
 import { compareVersions } from '../protocol/semver.ts';

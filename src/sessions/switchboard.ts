@@ -1,8 +1,9 @@
 // What the router's use cases are handed: the ports, and the way to a live connection.
 
 import type { Clock } from '../ports/clock.ts';
+import type { ConnectionRow } from '../ports/presence.ts';
 import type { Random } from '../ports/random.ts';
-import type { ConnectionRow, Store } from '../ports/store.ts';
+import type { Store } from '../ports/store.ts';
 import type { Wake } from '../ports/wake.ts';
 import type { Json } from '../protocol/json.ts';
 import type { Leases } from './leases.ts';

@@ -2,8 +2,10 @@
 // starts the attempt.
 
 import { currentReservation } from '../mailbox/reserve.ts';
+import type { StoredMessage } from '../ports/mail.ts';
+import type { ConnectionRow } from '../ports/presence.ts';
 import type { NotifyAnswer } from '../ports/router.ts';
-import type { ConnectionRow, StoredMessage, Tx } from '../ports/store.ts';
+import type { Tx } from '../ports/store.ts';
 import { envelopeOf } from '../protocol/delivery.ts';
 import { type Json, utf8Bytes } from '../protocol/json.ts';
 import { limits } from '../protocol/limits.ts';

@@ -1,4 +1,4 @@
-import type { Acceptance, AttemptRow, Attempts } from '../ports/store.ts';
+import type { Acceptance, AttemptRow, Attempts } from '../ports/presence.ts';
 import type { Database } from './database.ts';
 import { instantOf } from './instant.ts';
 

@@ -1,4 +1,4 @@
-import type { FailureRow, Failures } from '../ports/store.ts';
+import type { FailureRow, Failures } from '../ports/ringing.ts';
 import type { Database } from './database.ts';
 
 const columns = 'id, session_root, kind, notification_id, message_id, sender, reason, text, recorded_at';

@@ -1,4 +1,4 @@
-import type { FallbackRow, Fallbacks } from '../ports/store.ts';
+import type { FallbackRow, Fallbacks } from '../ports/mail.ts';
 import type { Database } from './database.ts';
 
 export function fallbacks(database: Database): Fallbacks {

@@ -1,6 +1,6 @@
 // What happened since a position, table by table, for the live view. Payload-free.
 
-import type { Feed, FeedItem, FeedPosition } from '../ports/store.ts';
+import type { Feed, FeedItem, FeedPosition } from '../ports/feed.ts';
 import type { Database } from './database.ts';
 import { instantOf } from './instant.ts';
 

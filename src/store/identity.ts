@@ -1,4 +1,4 @@
-import type { Identity, LauncherRow } from '../ports/store.ts';
+import type { Identity, LauncherRow } from '../ports/presence.ts';
 import type { Database } from './database.ts';
 
 /**

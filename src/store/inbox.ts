@@ -1,6 +1,6 @@
 // Which deliveries belong to an inbox, and which of them still wait: the same words for every query.
 
-import type { Inbox } from '../ports/store.ts';
+import type { Inbox } from '../ports/mail.ts';
 
 /** Of a delivery `d`, with `parametersOf`. */
 export const mine = `(

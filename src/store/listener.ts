@@ -1,4 +1,4 @@
-import type { Listener, ListenerRow } from '../ports/store.ts';
+import type { Listener, ListenerRow } from '../ports/ringing.ts';
 import { type Database, literal } from './database.ts';
 import { isOpen } from './inbox.ts';
 

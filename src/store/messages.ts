@@ -1,4 +1,4 @@
-import type { Messages, NewMessage, StoredMessage } from '../ports/store.ts';
+import type { Messages, NewMessage, StoredMessage } from '../ports/mail.ts';
 import { assert } from '../protocol/assert.ts';
 import type { MailEvent, ReceiptEvent } from '../protocol/delivery.ts';
 import { isAttentionWorthy, type Message } from '../protocol/message.ts';

@@ -1,4 +1,4 @@
-import type { Notices } from '../ports/store.ts';
+import type { Notices } from '../ports/ringing.ts';
 import type { Reservation } from '../protocol/notices.ts';
 import type { HandOffState } from '../protocol/states.ts';
 import type { Database, Row } from './database.ts';

@@ -1,4 +1,4 @@
-import type { FactRow, Receipts } from '../ports/store.ts';
+import type { FactRow, Receipts } from '../ports/mail.ts';
 import type { MessageReceipt } from '../protocol/receipts.ts';
 import type { Database, Row } from './database.ts';
 import { instantOf } from './instant.ts';

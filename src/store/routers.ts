@@ -1,4 +1,4 @@
-import type { RouterRun, Routers } from '../ports/store.ts';
+import type { RouterRun, Routers } from '../ports/presence.ts';
 import type { Database } from './database.ts';
 
 export function routers(database: Database): Routers {

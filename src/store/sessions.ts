@@ -1,4 +1,4 @@
-import type { ConnectionRow, SessionRow, Sessions } from '../ports/store.ts';
+import type { ConnectionRow, SessionRow, Sessions } from '../ports/presence.ts';
 import type { Card } from '../protocol/session.ts';
 import type { Database, Row } from './database.ts';
 import { instantOf } from './instant.ts';

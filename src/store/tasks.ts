@@ -1,7 +1,7 @@
 // Tasks: within one scope (sender, sender session, task, inbox) a newer update makes older ones obsolete, and an end all
 // of them, whenever they come.
 
-import type { ProgressMarker, Tasks } from '../ports/store.ts';
+import type { ProgressMarker, Tasks } from '../ports/mail.ts';
 import type { Message } from '../protocol/message.ts';
 import type { Database } from './database.ts';
 

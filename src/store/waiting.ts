@@ -1,7 +1,7 @@
 // The one answer to what waits, for inbox, notifier, router and view. `delivery.open` narrows the search to a partial
 // index; the intake facts are asked all the same, so that a damaged store is an error and never an empty inbox.
 
-import type { Waiting } from '../ports/store.ts';
+import type { Waiting } from '../ports/mail.ts';
 import { type Database, literal } from './database.ts';
 import { isOpen, mine, needsNoTurn, parametersOf } from './inbox.ts';
 import { messageColumns, messageOf, messageTables, storedColumns, storedOf } from './messages.ts';

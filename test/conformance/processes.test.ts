@@ -17,6 +17,7 @@ import { bundleChild } from '../contract/process.ts';
 import { type Home, makeHome, until } from '../process/home.ts';
 import { alive, answer, postbell, program } from '../process/postbell.ts';
 import { liveCards } from '../process/session.ts';
+import { typed } from '../process/typed.ts';
 
 const kinds = ['listener', 'channel', 'codex-queue', 'acp'];
 
@@ -157,24 +158,12 @@ describe('a process of a session', () => {
     await until('it is rung for', () => [holder, connected].flatMap(rang).length > 0);
     await pause(1_000);
     expect([rang(holder).length, rang(connected).length]).toEqual([1, 0]);
-    const words = [
-      'message',
-      'send',
-      '--project',
-      'shop',
-      '--sender',
-      'a',
-      '--recipient',
-      's1',
-      '--target-kind',
-      'session',
-    ];
-    const sent = await answer(
-      home.env,
-      home.project,
-      [...words, '--idempotency-key', 'k', '--payload-stdin'],
-      'exactly',
-    );
+    const sendExactly = (idempotency_key: string) => {
+      const to = { project: 'shop', recipient: 's1', target_kind: 'session' };
+      const [words, input] = typed('send', { ...to, sender: 'a', idempotency_key, payload: 'exactly' });
+      return answer(home.env, home.project, words, input);
+    };
+    const sent = await sendExactly('k');
     expect(sent.native_delivery).toMatchObject({ status: 'native_accepted' });
     await pause(1_000);
     expect([rang(holder).length, rang(connected).length]).toEqual([1, 1]);
@@ -192,13 +181,7 @@ describe('a process of a session', () => {
       lock?.release();
       return lock === undefined;
     });
-    const again = await answer(
-      home.env,
-      home.project,
-      [...words, '--idempotency-key', 'k2', '--payload-stdin'],
-      'again',
-    );
-    expect(again.native_delivery).toMatchObject({ status: 'native_accepted' });
+    expect((await sendExactly('k2')).native_delivery).toMatchObject({ status: 'native_accepted' });
     await pause(1_000);
     expect(rang(connected).length).toBe(2);
   });

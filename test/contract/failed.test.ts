@@ -6,7 +6,7 @@ import { history } from '../../src/mailbox/history.ts';
 import { runNotifier } from '../../src/mailbox/notifier.ts';
 import { receive } from '../../src/mailbox/receive.ts';
 import { reconcile, ringAgain } from '../../src/mailbox/ring.ts';
-import type { FailureRow } from '../../src/ports/store.ts';
+import type { FailureRow } from '../../src/ports/ringing.ts';
 import { readFields } from '../../src/protocol/fields.ts';
 import { failedFields } from '../../src/protocol/requests.ts';
 import { locksIn } from '../../src/store/lock.ts';

@@ -3,7 +3,7 @@
 import type { Socket } from 'node:net';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { receipts } from '../../src/mailbox/receipts.ts';
-import type { ConnectionRow } from '../../src/ports/store.ts';
+import type { ConnectionRow } from '../../src/ports/presence.ts';
 import { isRefusal } from '../../src/protocol/errors.ts';
 import { discoverFields } from '../../src/protocol/requests.ts';
 import { Connections, type Peer } from '../../src/router/connections.ts';

@@ -4,7 +4,7 @@ import BetterSqlite3 from 'better-sqlite3';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { listenerBell } from '../../src/hosts/claude-code/bell.ts';
 import { reconcile } from '../../src/mailbox/ring.ts';
-import type { StoredMessage } from '../../src/ports/store.ts';
+import type { StoredMessage } from '../../src/ports/mail.ts';
 import { envelopeOf } from '../../src/protocol/delivery.ts';
 import { readRequest } from '../../src/protocol/frames.ts';
 import { utf8Bytes } from '../../src/protocol/json.ts';

@@ -193,6 +193,13 @@ describe('postbell router', () => {
     process.kill(router.pid, 'SIGSTOP');
     home.atEnd(() => router.child.kill('SIGCONT'));
     expect(await postbell(home.env, home.project, ['router', 'stop'])).toEqual(failed('router_timeout'));
+    // Its queue of connections is full: not even a probe gets through.
+    const waiting = Array.from({ length: 600 }, () => connect(socket).on('error', () => {}));
+    home.atEnd(() => waiting.forEach((one) => void one.destroy()));
+    await expect
+      .poll(async () => (await postbell(home.env, home.project, ['router', 'stop'])).stderr)
+      .toMatch(/^postbell: router_timeout: whether a router runs at .* cannot be told/);
+    for (const one of waiting) one.destroy();
     router.child.kill('SIGCONT');
     expect((await postbell(home.env, home.project, ['router', 'stop'])).code).toBe(0);
   });

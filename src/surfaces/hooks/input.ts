@@ -23,8 +23,7 @@ export async function readPayload(
   const stop = (): void => late.abort();
   const cancel = clock.after(limits.hookInputWaitMs, stop);
   ended?.addEventListener('abort', stop);
-  const text = await readBounded(late.signal, input);
-  cancel();
+  const text = await readBounded(late.signal, input).finally(cancel);
   let parsed: unknown;
   try {
     parsed = JSON.parse(text);

@@ -1,6 +1,6 @@
 // One thing that happened, as one line. It says what is known and no more.
 
-import type { FeedItem } from '../../ports/store.ts';
+import type { FeedItem } from '../../ports/feed.ts';
 import { quoted } from '../../protocol/json.ts';
 
 const shortMessage = (id: string | undefined): string => (id === undefined ? '' : `…${id.slice(-6)}`);

@@ -1,0 +1,33 @@
+// What happened, table by table, for the live view.
+
+/** What happened, for the live view; payload-free. */
+export interface FeedItem {
+  at: string;
+  kind:
+    | 'message'
+    | 'attempt'
+    | 'host_accept'
+    | 'notice'
+    | 'intake'
+    | 'ack'
+    | 'disposition'
+    | 'activation'
+    | 'connected'
+    | 'disconnected'
+    | 'superseded';
+  message_id?: string;
+  project: string;
+  /** sender or session. */
+  from?: string;
+  to: string;
+  detail: string;
+}
+
+export type FeedPosition = Readonly<
+  Record<'message' | 'attempt' | 'host_accept' | 'listener_row' | 'receipt' | 'presence', number>
+>;
+
+export interface Feed {
+  end(): FeedPosition;
+  since(position: FeedPosition): { items: FeedItem[]; position: FeedPosition };
+}
