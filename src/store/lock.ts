@@ -7,19 +7,27 @@ import path from 'node:path';
 import BetterSqlite3 from 'better-sqlite3';
 import { sha256Hex } from '../crypto/hash.ts';
 import type { Lock, Locks } from '../ports/lock.ts';
+import { Fault } from '../protocol/errors.ts';
 import { isBusy, storeFault } from './database.ts';
 import { createPrivateFile } from './private-file.ts';
 
-/** Locks as files in `directory`. */
+/** Locks as files in `directory`. Somebody may remove it under a process that goes on, also while a lock is taken. */
 export function locksIn(directory: string): Locks {
   return {
     tryTake: (name) => {
-      // Somebody may have removed it under a process that goes on.
-      mkdirSync(directory, { recursive: true, mode: 0o700 });
-      return tryTake(path.join(directory, `${fileName(name)}.lock`));
+      const file = path.join(directory, `${fileName(name)}.lock`);
+      for (let tries = 1; ; tries += 1)
+        try {
+          mkdirSync(directory, { recursive: true, mode: 0o700 });
+          return tryTake(file);
+        } catch (error) {
+          if (tries === triesMax) throw error;
+        }
     },
   };
 }
+
+const triesMax = 5;
 
 /** Any text as one file name without path meaning; a long one by its hash. */
 function fileName(name: string): string {
@@ -27,10 +35,9 @@ function fileName(name: string): string {
   return encoded.length <= 120 ? encoded : sha256Hex(name);
 }
 
-/** Takes the lock file at `file`, or answers undefined where another holds it. */
+/** Takes the lock file at `file`, or answers undefined where another holds it. Faults of its path. */
 export function tryTake(file: string): Lock | undefined {
-  createPrivateFile(file);
-  const driver = new BetterSqlite3(file, { timeout: 0 });
+  const driver = open(file);
   try {
     driver.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE');
   } catch (error) {
@@ -40,6 +47,16 @@ export function tryTake(file: string): Lock | undefined {
   }
   const taken = inode(file);
   return { held: () => taken !== undefined && inode(file) === taken, release: () => driver.close() };
+}
+
+/** Never made by SQLite itself, whose file others could read. */
+function open(file: string): BetterSqlite3.Database {
+  createPrivateFile(file);
+  try {
+    return new BetterSqlite3(file, { timeout: 0, fileMustExist: true });
+  } catch (cause) {
+    throw new Fault('store_unwritable', `the lock file cannot be opened: ${file}`, { cause });
+  }
 }
 
 /** Looked at by path, never opened. */

@@ -1,5 +1,6 @@
 // Somebody removes the directory of locks and touches under processes that go on.
 
+import { spawn } from 'node:child_process';
 import { mkdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
@@ -32,6 +33,20 @@ describe('a lock whose file was removed', () => {
     first?.release();
     expect([second?.held(), locks.tryTake('x')]).toEqual([true, undefined]);
     second?.release();
+  });
+
+  it('is taken also while somebody removes the directory again and again', async () => {
+    const remover = spawn('sh', ['-c', `while :; do rm -rf '${runtime}'; sleep 0.001; done`], {
+      stdio: 'ignore',
+    });
+    atEnd(() => remover.kill('SIGKILL'));
+    for (let nth = 0; nth < 1_500; nth += 1) {
+      const lock = locksIn(runtime).tryTake('x');
+      expect(lock).toBeDefined();
+      lock?.release();
+    }
+    remover.kill('SIGKILL');
+    await new Promise((resolve) => remover.on('close', resolve));
   });
 
   it('leaves one notifier of a session: the older rings no more where another came in', async () => {

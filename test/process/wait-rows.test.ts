@@ -1,7 +1,7 @@
 // The listener row by row: what it prints and when, its exit codes, its cursor, and whose mail it is.
 
 import { spawn } from 'node:child_process';
-import { existsSync, readFileSync, rmSync, watch, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, renameSync, rmSync, watch, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import BetterSqlite3 from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -333,7 +333,9 @@ describe('removed lock files under a running listener', () => {
   it('leave one listener of the session: the older takes its lock anew, or leaves to who came in', async () => {
     const first = s.listener();
     await s.armed();
-    rmSync(path.join(s.data, 'runtime'), { recursive: true });
+    // At once: a listener makes files in it again while they are removed one by one.
+    renameSync(path.join(s.data, 'runtime'), path.join(s.data, 'removed'));
+    rmSync(path.join(s.data, 'removed'), { recursive: true });
     const second = s.listener();
     await until('one of them left', () => first.child.exitCode !== null || second.child.exitCode !== null);
     const [left, stays] = first.child.exitCode === null ? [second, first] : [first, second];
