@@ -114,7 +114,10 @@ async function mend(desk: Desk): Promise<void> {
   if (ended(desk.listener)) desk.listener = office.startListener(desk.name);
 }
 
-/** The session is registered with its bell, so that a hand-off can be in flight. */
+/**
+ * The session is registered with its bell, so that a hand-off can be in flight. A server asks again after 5 s at most; where
+ * others kill the next router meanwhile, after several times that.
+ */
 const connected = (name: string): Promise<void> =>
   until(
     `${name} is connected`,
@@ -122,7 +125,7 @@ const connected = (name: string): Promise<void> =>
       office.reader
         .prepare('SELECT 1 FROM connection WHERE session_id = ? AND disconnected_at IS NULL AND bell <> ?')
         .get(name, 'none') !== undefined,
-    20_000,
+    60_000,
   );
 
 /** The one that was seen least. */
