@@ -7,7 +7,7 @@ import type { Desk } from './desk.ts';
 import { type Ringing, reconcile } from './ring.ts';
 
 /** How often a process asks for a lock that another holds: its holder's death is noticed within a second. */
-const lockRetryMs = 800;
+const lockRetryMs = 500;
 /** While mail waits for its next ring: a clock that was set back is noticed within a second. */
 const dueLookMs = 900;
 /** A look without cause, in case a touch and the router that repeats it were both lost. */

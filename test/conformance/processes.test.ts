@@ -75,6 +75,8 @@ const rang = (process_: Talking): number[] =>
     .lines()
     .filter((line) => line.startsWith('rang '))
     .map((line) => Number(line.slice(5)));
+/** How late a timer may be on a machine that runs other tests beside this one. */
+const slackMs = 500;
 /** What the commits of a ring cost on this disk just now, so that a busy machine fails no promise about our own time. */
 async function diskMs(desk: Desk): Promise<number> {
   const began = Date.now();
@@ -109,7 +111,7 @@ describe.each(kinds)('two processes of one session with the bell %s', (kind) => 
     const killedAt = Date.now();
     const disk = await diskMs(desk);
     await until('the other rings', () => rang(second as Talking).length > 0, 15_000);
-    expect((rang(second as Talking)[0] as number) - killedAt).toBeLessThan(1_000 + disk);
+    expect((rang(second as Talking)[0] as number) - killedAt).toBeLessThan(1_000 + slackMs + disk);
     await pause(500);
     expect(count()).toBe(2);
     if (kind !== 'listener') expect(readFileSync(record(), 'utf8').split('\n')).toHaveLength(3);
@@ -141,7 +143,7 @@ describe('a process of a session', () => {
     await until('it rings', () => rang(other).length > 0, 15_000);
     const late = (rang(other)[0] as number) - retryAt;
     expect(late).toBeGreaterThanOrEqual(0);
-    expect(late).toBeLessThan(1_000 + disk);
+    expect(late).toBeLessThan(1_000 + slackMs + disk);
     expect(given()).toBe(2);
     expect(newest()?.notification_id).not.toBe(id);
   });
