@@ -1,22 +1,20 @@
 // The commands that end at once.
 
 import { userInfo } from 'node:os';
-import type { Caller } from '../mailbox/desk.ts';
+import { type Caller, newId } from '../mailbox/desk.ts';
 import { systemClock } from '../platform/clock.ts';
 import { processEnvironment } from '../platform/environment.ts';
 import { systemRandom } from '../platform/random.ts';
 import { say } from '../platform/stderr.ts';
 import { Fault } from '../protocol/errors.ts';
-import { makeId } from '../protocol/id.ts';
 import { runCli } from '../surfaces/cli/run.ts';
 import { failWithoutOutput } from './failure.ts';
 import { hostSession, pinIgnored, pinnedSession, principalOf } from './identity.ts';
-import { type Local, openLocal } from './local.ts';
+import { openLocal } from './local.ts';
 import { projectOf } from './project.ts';
 
 export async function main(words: readonly string[]): Promise<void> {
   failWithoutOutput(words);
-  let local: Local | undefined;
   process.exitCode = await runCli({
     words,
     terminal: {
@@ -28,17 +26,17 @@ export async function main(words: readonly string[]): Promise<void> {
     open: async () => {
       const unpinned = pinIgnored(processEnvironment);
       if (unpinned !== undefined) throw new Fault('invalid_request', `POSTBELL_SESSION: ${unpinned}`);
-      local = await openLocal();
+      const local = await openLocal();
       return {
         desk: local,
         caller: callerOf(),
         project: () => projectOf('.'),
+        close: local.close,
       };
     },
     accountName,
-    freshKey: () => makeId('run', systemClock.nowMs(), systemRandom.bytes(10)),
+    freshKey: () => newId({ clock: systemClock, random: systemRandom }, 'run'),
   });
-  local?.router.close();
 }
 
 /** The account's name; its number where it has none. */

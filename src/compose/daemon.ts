@@ -1,13 +1,14 @@
 // The router of this account, in this process: started under its lock, ended by a signal or by `router stop`.
 
 import { chmodSync, lstatSync, renameSync, rmSync } from 'node:fs';
+import { newId } from '../mailbox/desk.ts';
 import { createPrivateOnce, readPrivateFile } from '../platform/files.ts';
 import { checkSocketPath } from '../platform/paths.ts';
 import { gatherTouches } from '../platform/wake.ts';
 import type { Lock } from '../ports/lock.ts';
 import type { Log } from '../ports/log.ts';
 import { describeError, Fault } from '../protocol/errors.ts';
-import { hex, makeId } from '../protocol/id.ts';
+import { hex } from '../protocol/id.ts';
 import { limits } from '../protocol/limits.ts';
 import { version as productVersion } from '../protocol/version.ts';
 import type { StopCause } from '../router/handlers.ts';
@@ -44,7 +45,7 @@ export async function startRouter(
   const lock = await takeStartLock(ground);
   try {
     await clearSocketPath(places.routerSocket, ground);
-    const instance = makeId('run', ground.clock.nowMs(), ground.random.bytes(10));
+    const instance = newId(ground, 'run');
     const { pid } = process;
     await beginRun(ground, { instance, pid, version, socket: places.routerSocket });
     const server = routerServer({

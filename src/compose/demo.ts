@@ -8,6 +8,7 @@ import { ownEnvironment, processEnvironment } from '../platform/environment.ts';
 import { Fault } from '../protocol/errors.ts';
 import { killed, run, type Stage } from '../surfaces/demo/actors.ts';
 import { tell } from '../surfaces/demo/story.ts';
+import { endingSignals } from './ending.ts';
 import { orFail } from './failure.ts';
 import { projectOf } from './project.ts';
 
@@ -38,8 +39,7 @@ async function play(): Promise<void> {
   };
   // Nobody listens to the story any more.
   process.stdout.on('error', () => void end().finally(() => process.exit(1)));
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
-    process.on(signal, () => void end().finally(() => process.exit(1)));
+  for (const signal of endingSignals) process.on(signal, () => void end().finally(() => process.exit(1)));
   try {
     const whole = await tell(stage, (text) => process.stdout.write(`${text}\n`));
     if (!whole) process.exitCode = 1;

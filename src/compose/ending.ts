@@ -3,7 +3,7 @@
 import { say } from '../platform/stderr.ts';
 import { replacedLine } from '../protocol/session.ts';
 
-const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+export const endingSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /** @returns ends the process as a signal would */
 export function endOnSignal(close: () => Promise<void>): () => void {
@@ -13,7 +13,7 @@ export function endOnSignal(close: () => Promise<void>): () => void {
     ending = true;
     void close().finally(() => process.exit(0));
   };
-  for (const signal of signals) process.on(signal, end);
+  for (const signal of endingSignals) process.on(signal, end);
   return end;
 }
 

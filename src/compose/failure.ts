@@ -1,7 +1,7 @@
 // How every process ends that could not do what it was started for: one line, exit status 1.
 
 import { say } from '../platform/stderr.ts';
-import { Fault, failureLine } from '../protocol/errors.ts';
+import { describeError, Fault, failureLine } from '../protocol/errors.ts';
 
 /** Runs `work` with the words but `--json`, which asks for the failure as JSON. */
 export async function orFail(
@@ -14,6 +14,11 @@ export async function orFail(
     say(failureLine(error, words.includes('--json')));
     process.exitCode = 1;
   }
+}
+
+/** What failed beside the work goes on stderr as its code. */
+export function note(error: unknown): void {
+  say(`postbell: ${describeError(error).code}\n`);
 }
 
 /**

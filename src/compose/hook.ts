@@ -1,15 +1,14 @@
 // `postbell hook EVENT`: short-lived, started by a host. Wrong words are exit 1; whatever else happens, the host goes on:
 // exit 0.
 
-import { processEnvironment, setting } from '../platform/environment.ts';
-import { say } from '../platform/stderr.ts';
-import { describeError, Fault } from '../protocol/errors.ts';
+import { processEnvironment } from '../platform/environment.ts';
+import { Fault } from '../protocol/errors.ts';
 import { limits } from '../protocol/limits.ts';
 import { readPayload } from '../surfaces/hooks/input.ts';
 import { sessionStart } from '../surfaces/hooks/session-start.ts';
-import { orFail } from './failure.ts';
+import { note, orFail } from './failure.ts';
 import { hostProcess, principalOf } from './identity.ts';
-import { projectOf } from './project.ts';
+import { projectOfHost } from './project.ts';
 import { openGround } from './store.ts';
 
 export function main(words: readonly string[]): Promise<void> {
@@ -23,9 +22,7 @@ async function startSession(): Promise<void> {
   process.stdout.on('error', note);
   try {
     // Git runs while the store opens. A project that cannot be known is left out of the sentence.
-    const project = projectOf(setting(processEnvironment, 'CLAUDE_PROJECT_DIR') ?? '.').catch(
-      () => undefined,
-    );
+    const project = projectOfHost(processEnvironment);
     const ground = await openGround({ lockWaitMs: limits.hookStoreWaitMs });
     try {
       const payload = await readPayload(process.stdin, ground);
@@ -38,8 +35,4 @@ async function startSession(): Promise<void> {
   } catch (error) {
     note(error);
   }
-}
-
-function note(error: unknown): void {
-  say(`postbell: ${describeError(error).code}\n`);
 }

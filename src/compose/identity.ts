@@ -2,8 +2,8 @@
 
 import { type Environment, setting } from '../platform/environment.ts';
 import { commandLine, isAlive, parentOf, startTime } from '../platform/processes.ts';
-import { isRefusal } from '../protocol/errors.ts';
-import { isSessionId, readName, sessionScopedPrincipal } from '../protocol/scope.ts';
+import { isRefusal, type Result } from '../protocol/errors.ts';
+import { isSessionId, readName, sessionIdRule, sessionScopedPrincipal } from '../protocol/scope.ts';
 import type { HostKind } from '../protocol/session.ts';
 import type { HostProcess } from '../sessions/alias.ts';
 
@@ -25,22 +25,23 @@ export function pinnedSession(environment: Environment): string | undefined {
 /** Why a pinned id does not count; undefined where there is none, or a valid one. */
 export function pinIgnored(environment: Environment): string | undefined {
   const pinned = setting(environment, 'POSTBELL_SESSION');
-  return pinned === undefined || isSessionId(pinned)
-    ? undefined
-    : 'a session id has 1 to 128 characters, no control characters and no white space around it';
+  return pinned === undefined || isSessionId(pinned) ? undefined : sessionIdRule;
+}
+
+function declaredRecipient(environment: Environment): Result<string> | undefined {
+  const declared = setting(environment, 'POSTBELL_RECIPIENT');
+  return declared === undefined ? undefined : readName('POSTBELL_RECIPIENT', declared);
 }
 
 /** Why a declared recipient does not count; undefined where there is none, or a valid one. */
 export function recipientIgnored(environment: Environment): string | undefined {
-  const declared = setting(environment, 'POSTBELL_RECIPIENT');
-  const name = declared === undefined ? undefined : readName('POSTBELL_RECIPIENT', declared);
+  const name = declaredRecipient(environment);
   return isRefusal(name) ? name.message : undefined;
 }
 
 /** The declared recipient if it is valid; else a principal that only this session has. */
 export function principalOf(environment: Environment, host: HostKind, sessionId: string): string {
-  const declared = environment.POSTBELL_RECIPIENT;
-  const name = declared === undefined ? undefined : readName('POSTBELL_RECIPIENT', declared);
+  const name = declaredRecipient(environment);
   return name === undefined || isRefusal(name) ? sessionScopedPrincipal(host, sessionId) : name;
 }
 

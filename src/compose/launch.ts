@@ -23,17 +23,14 @@ export function routerStarter(
   let gapMs = 0;
   let startedAtMs = Number.NEGATIVE_INFINITY;
   return (fresh) => {
-    if (fresh) {
-      gapMs = 0;
-      startedAtMs = Number.NEGATIVE_INFINITY;
-    }
-    const passedMs = clock.nowMs() - startedAtMs;
-    if (passedMs >= 0 && passedMs < gapMs) return;
+    if (fresh) startedAtMs = Number.NEGATIVE_INFINITY;
+    const passedMs = clock.elapsedMs() - startedAtMs;
+    if (passedMs < gapMs) return;
     gapMs =
       passedMs > 2 * startAgainMsMax
         ? startAgainMsFirst
         : Math.min(Math.max(2 * gapMs, startAgainMsFirst), startAgainMsMax);
-    startedAtMs = clock.nowMs();
+    startedAtMs = clock.elapsedMs();
     try {
       checkSocketPath(places.routerSocket);
       // By its absolute path: the router starts elsewhere, and must find this very store.

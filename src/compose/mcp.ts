@@ -5,11 +5,11 @@ import { parseArgs } from 'node:util';
 import { listenerBell } from '../hosts/claude-code/bell.ts';
 import type { Caller } from '../mailbox/desk.ts';
 import type { RingAgain } from '../mailbox/failed.ts';
-import { type Notifier, runNotifier } from '../mailbox/notifier.ts';
+import { listenerLockName, type Notifier, runNotifier } from '../mailbox/notifier.ts';
 import { watchReach } from '../mailbox/reachable.ts';
 import { ringAgain, ringForHandOff } from '../mailbox/ring.ts';
 import { say } from '../platform/stderr.ts';
-import { describeError, Fault, failureLine, isRefusal, Refusal, type Result } from '../protocol/errors.ts';
+import { Fault, failureLine, isRefusal, Refusal, type Result } from '../protocol/errors.ts';
 import { hex } from '../protocol/id.ts';
 import { isSessionId } from '../protocol/scope.ts';
 import type { HostKind, Registration } from '../protocol/session.ts';
@@ -17,7 +17,7 @@ import { Attachment } from '../router/attachment.ts';
 import { type HostProcess, sessionOfHost } from '../sessions/alias.ts';
 import { type McpServer, serveMcp } from '../surfaces/mcp/server.ts';
 import { endOnSignal } from './ending.ts';
-import { orFail } from './failure.ts';
+import { note, orFail } from './failure.ts';
 import {
   hostProcess,
   hostSession,
@@ -94,7 +94,7 @@ async function serve(flags: Flags): Promise<void> {
   const project = async (): Promise<Result<string>> => {
     const found = await bound();
     if (!isRefusal(found) && initialized && flags.register)
-      reach ??= reachable(local, session, found, { caller, turnAtMs: () => turn.atMs });
+      reach ??= reachable(local, session, found, () => turn.atMs);
     return found;
   };
   let server: McpServer | undefined;
@@ -140,17 +140,12 @@ async function serve(flags: Flags): Promise<void> {
 }
 
 /** The session's registration and its notifier. */
-function reachable(
-  local: Local,
-  session: Session,
-  project: string,
-  { caller, turnAtMs }: { caller: () => Caller & { session: string }; turnAtMs: () => number },
-) {
+function reachable(local: Local, session: Session, project: string, turnAtMs: () => number) {
   const hasBell =
     session.host === 'claude' && !session.generated && listenerRuns(local.environment, session.process);
   const bell = hasBell ? listenerBell(local, () => isArmed(local, session.id)) : undefined;
-  const ringing = () => ({ caller: { ...caller(), session: session.id }, project });
-  const notifier: Notifier | undefined = bell && runNotifier(local, local.locks, ringing(), bell, note);
+  const ringing = { caller: { session: session.id, principal: session.principal }, project };
+  const notifier: Notifier | undefined = bell && runNotifier(local, local.locks, ringing, bell, note);
   const without = { adapter_kind: 'poll', bell: 'none' } as const;
   const own = bell && { adapter_kind: bell.describe().adapterKind, bell: bell.describe().bell };
   const registration: Registration = {
@@ -169,7 +164,7 @@ function reachable(
     startRouter: routerStarter(local, note),
     take: async (handOff) => {
       if (bell === undefined) return { failure_code: 'adapter_rejected' };
-      const outcome = await ringForHandOff(local, ringing(), bell, handOff, note);
+      const outcome = await ringForHandOff(local, ringing, bell, handOff, note);
       if (outcome.outcome === 'unknown') return undefined;
       if (outcome.outcome === 'rejected') return { failure_code: outcome.code };
       return { content: outcome.content, receipt: outcome.receipt };
@@ -181,7 +176,7 @@ function reachable(
   const unwatch = bell && watchReach({ ...local, bell, turnAtMs, onChange, onFault: note });
   return {
     summarize: (summary: string) => attachment.summarize(summary),
-    ringAgain: bell && ((): ReturnType<RingAgain> => ringAgain(local, ringing(), bell, note)),
+    ringAgain: bell && ((): ReturnType<RingAgain> => ringAgain(local, ringing, bell, note)),
     close: async () => {
       unwatch?.();
       notifier?.stop();
@@ -196,7 +191,7 @@ function reachable(
 function isArmed(local: Local, sessionId: string): boolean {
   const ids = local.store.read((tx) => tx.identity.chain(sessionId));
   return ids.some((id) => {
-    const lock = local.locks.tryTake(`listener-${id}`);
+    const lock = local.locks.tryTake(listenerLockName(id));
     lock?.release();
     return lock === undefined;
   });
@@ -218,8 +213,4 @@ async function sessionOf(local: Local, flag: string | undefined): Promise<Sessio
     generated: pinned === undefined && named === undefined,
     principal: principalOf(environment, host, id),
   };
-}
-
-function note(error: unknown): void {
-  say(`postbell: ${describeError(error).code}\n`);
 }

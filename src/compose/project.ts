@@ -7,6 +7,11 @@ import { projectIdentity } from '../platform/project.ts';
 import { Fault, isRefusal, Refusal, type Result } from '../protocol/errors.ts';
 import { projectId } from '../protocol/project.ts';
 
+/** Of a host's hook: where it cannot be known, nothing is said and nobody is rung by guess. */
+export function projectOfHost(environment: Environment): Promise<string | undefined> {
+  return projectOf(setting(environment, 'CLAUDE_PROJECT_DIR') ?? '.').catch(() => undefined);
+}
+
 /** The automatic project id of the directory. */
 export async function projectOf(directory: string): Promise<string> {
   return projectId(await projectIdentity(directory), sha256Hex);

@@ -34,8 +34,20 @@ async function run(): Promise<void> {
   const places = placesOf(processEnvironment);
   checkSocketPath(places.routerSocket);
   const ground = await openGround({ groupCommits: true });
-  const router = await holdRouter(ground);
-  const close = liveView({
+  let asked = false;
+  let closeView = (): void => {};
+  const router = holdRouter(ground, () => {
+    asked = true;
+    end();
+  });
+  const end = endOnSignal(async () => {
+    closeView();
+    if (asked) say('The router was told to stop; its live view ends.\n');
+    await router.close();
+    ground.store.close();
+  });
+  await router.begin();
+  closeView = liveView({
     desk: ground,
     screen: {
       isTerminal: process.stdout.isTTY === true,
@@ -49,18 +61,12 @@ async function run(): Promise<void> {
     ],
     next: firstSteps(),
   });
-  const end = endOnSignal(async () => {
-    close();
-    if (router.stopped()) say('The router was told to stop; its live view ends.\n');
-    await router.close();
-    ground.store.close();
-  });
   // Nobody watches any more.
   process.stdout.on('error', end);
 }
 
-/** Runs the router here; where another one runs, or it cannot be run, tries again until it can. */
-async function holdRouter(ground: Ground) {
+/** Runs the router here; where another one runs, or it cannot be run, tries again until it can, or somebody ends it. */
+function holdRouter(ground: Ground, end: () => void) {
   const log = stderrLog('warn');
   let daemon: Daemon | undefined;
   let state = starting;
@@ -71,11 +77,6 @@ async function holdRouter(ground: Ground) {
     daemon = undefined;
     state = why;
     void former?.close().finally(() => void take());
-  };
-  let stopped = false;
-  const end = (): void => {
-    stopped = true;
-    process.kill(process.pid, 'SIGTERM');
   };
   const lost = (): void => again('the socket was removed; starting again');
   const stop = (why: StopCause): void =>
@@ -93,11 +94,9 @@ async function holdRouter(ground: Ground) {
       cancel = ground.clock.after(retryMs, () => void take());
     }
   };
-  await take();
   return {
+    begin: take,
     state: () => state,
-    /** Whether `router stop` is why this ends. */
-    stopped: () => stopped,
     close: async () => {
       cancel();
       await daemon?.close();

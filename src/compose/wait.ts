@@ -5,13 +5,14 @@ import { parseArgs } from 'node:util';
 import { listenerBell } from '../hosts/claude-code/bell.ts';
 import type { Ringing } from '../mailbox/ring.ts';
 import { systemClock } from '../platform/clock.ts';
-import { type Environment, processEnvironment, setting } from '../platform/environment.ts';
+import { type Environment, processEnvironment } from '../platform/environment.ts';
 import { Fault } from '../protocol/errors.ts';
 import { limits } from '../protocol/limits.ts';
 import { isSessionId } from '../protocol/scope.ts';
 import { readPayload } from '../surfaces/hooks/input.ts';
 import { waitForMail } from '../surfaces/hooks/wait.ts';
 import { whileBusy } from '../surfaces/hooks/while-busy.ts';
+import { endingSignals } from './ending.ts';
 import { orFail } from './failure.ts';
 import {
   hostProcess,
@@ -21,7 +22,7 @@ import {
   principalOf,
   stillRuns,
 } from './identity.ts';
-import { projectOf } from './project.ts';
+import { projectOfHost } from './project.ts';
 import { openGround } from './store.ts';
 
 export function main(words: readonly string[]): Promise<void> {
@@ -66,10 +67,9 @@ async function run(words: readonly string[]): Promise<0 | 2> {
 /** Asked for once, and only where no server rings. Where the project cannot be known, nobody is rung by guess. */
 function ringingOnce(environment: Environment, session: string): () => Promise<Ringing | undefined> {
   const find = async (): Promise<Ringing | undefined> => {
-    const project = await projectOf(setting(environment, 'CLAUDE_PROJECT_DIR') ?? '.').catch(() => undefined);
+    const project = await projectOfHost(environment);
     const principal = principalOf(environment, 'claude', session);
-    const caller = { transport: 'cli', source_host: 'claude-code', session, principal } as const;
-    return project === undefined ? undefined : { caller, project };
+    return project === undefined ? undefined : { caller: { session, principal }, project };
   };
   let found: Promise<Ringing | undefined> | undefined;
   return () => (found ??= find());
@@ -100,7 +100,7 @@ const isNullDevice = (descriptor: number): boolean =>
 
 function endedBySignal(): AbortSignal {
   const controller = new AbortController();
-  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => controller.abort());
+  for (const signal of endingSignals) process.on(signal, () => controller.abort());
   return controller.signal;
 }
 

@@ -47,13 +47,15 @@ export async function acknowledge(
 /** Intake and ack of one message; @returns whether anything was new. */
 export function consume(tx: Tx, desk: Desk, message: Message, caller: Caller): boolean {
   const { delivery_id } = message;
-  if (tx.receipts.has(delivery_id, 'ack') && tx.receipts.has(delivery_id, 'intake')) return false;
   const idempotency_key = 'acknowledge_messages';
-  if (!tx.receipts.has(delivery_id, 'intake'))
-    record(tx, desk, message, caller, { kind: 'intake', value: 'ingested', idempotency_key });
-  if (!tx.receipts.has(delivery_id, 'ack'))
-    record(tx, desk, message, caller, { kind: 'ack', value: 'acknowledged', idempotency_key });
-  return true;
+  const missing = (
+    [
+      { kind: 'intake', value: 'ingested', idempotency_key },
+      { kind: 'ack', value: 'acknowledged', idempotency_key },
+    ] as const
+  ).filter(({ kind }) => !tx.receipts.has(delivery_id, kind));
+  for (const fact of missing) record(tx, desk, message, caller, fact);
+  return missing.length > 0;
 }
 
 /** Mail of the caller's principal that is intended for a sibling session is refused by name; the rest is unknown. */

@@ -34,9 +34,7 @@ export function draft(desk: Desk, request: SendRequest, caller: Caller): Result<
   const encoded = readPayload(fields.content_type, payload);
   if (isRefusal(encoded)) return encoded;
   const message: Message = {
-    message_id: newId(desk, 'msg'),
-    delivery_id: newId(desk, 'dlv'),
-    event_id: newId(desk, 'evt'),
+    ...freshIds(desk),
     ...fields,
     created_at: timestamp(desk),
     provenance: {
@@ -80,17 +78,29 @@ function insert(tx: Tx, desk: Desk, given: Draft): Result<Stored> {
     checkQuota(tx, desk, given.payload_json);
   if (refusal !== undefined) return refusal;
   const held = needsNoAnswer({ ...message, payload: given.payload });
+  const stored = { message, held };
+  put(tx, given, stored, given.idempotency_key);
+  return stored;
+}
+
+/** Stores the content of the draft as this message, under this key; what it makes obsolete waits no more. */
+export function put(tx: Tx, given: Draft, { message, held }: Stored, idempotency_key: string): void {
   tx.messages.insert({
     message,
     held,
-    idempotency_key: given.idempotency_key,
+    idempotency_key,
     content_sha256: given.content_sha256,
     payload: given.payload_json,
     payload_sha256: given.payload_sha256,
   });
   tx.tasks.supersede(message);
-  return { message, held };
 }
+
+export const freshIds = (desk: Desk): Pick<Message, 'message_id' | 'delivery_id' | 'event_id'> => ({
+  message_id: newId(desk, 'msg'),
+  delivery_id: newId(desk, 'dlv'),
+  event_id: newId(desk, 'evt'),
+});
 
 function checkExpiry({ expires_at }: Message, nowMs: number): Refusal | undefined {
   return expires_at !== undefined && Date.parse(expires_at) <= nowMs

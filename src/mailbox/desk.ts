@@ -18,14 +18,18 @@ export interface Desk {
   quota?: number | 'malformed';
 }
 
-/** Where a call comes from: known to the transport, never an argument of the call. */
-export interface Caller {
-  transport: Provenance['transport'];
-  source_host: string;
+/** Whose mail a call is about. */
+export interface Who {
   /** The calling session, if known. */
   session?: string;
   /** The principal that session has if it never registered. */
   principal?: string;
+}
+
+/** Where a call comes from: known to the transport, never an argument of the call. */
+export interface Caller extends Who {
+  transport: Provenance['transport'];
+  source_host: string;
 }
 
 /** The clock's time as ISO 8601 UTC with milliseconds. */

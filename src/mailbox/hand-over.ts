@@ -10,8 +10,8 @@ import { utf8Bytes } from '../protocol/json.ts';
 import { limits } from '../protocol/limits.ts';
 import { fallbackPrefix, type Message } from '../protocol/message.ts';
 import { nameable } from '../protocol/session.ts';
-import { checkQuota, type Draft } from './commit.ts';
-import { type Desk, newId, timestamp } from './desk.ts';
+import { checkQuota, type Draft, freshIds, put, type Stored } from './commit.ts';
+import { type Desk, timestamp } from './desk.ts';
 import { checkLoop } from './guard.ts';
 
 /** The refused delivery behind a message that went to the principal instead. */
@@ -107,13 +107,14 @@ export function earlierFallback(tx: Tx, { message, idempotency_key }: Draft): Me
   return record && tx.messages.byId(record.message_id)?.message;
 }
 
+/** A stored message that its session did not get, and why. */
+export interface Refused extends Stored {
+  refusal: Refusal;
+  draft: Draft;
+}
+
 /** Stores the copy for the principal that the session registered under; the refusal where there is none. */
-export function fallBack(
-  tx: Tx,
-  desk: Desk,
-  refused: { message: Message; held: boolean; refusal: Refusal; draft: Draft },
-): Result<Message> {
-  const { message, held, refusal, draft } = refused;
+export function fallBack(tx: Tx, desk: Desk, { message, held, refusal, draft }: Refused): Result<Message> {
   const earlier = earlierFallback(tx, draft);
   if (earlier !== undefined) return earlier;
   const session = tx.sessions.registered(message.project, tx.identity.chain(message.recipient));
@@ -124,15 +125,7 @@ export function fallBack(
   const copy = copyFor(desk, message, session);
   const unfit = checkLoop(tx, copy, desk.clock.nowMs()) ?? checkQuota(tx, desk, draft.payload_json);
   if (unfit !== undefined) return noCopy(refusal, unfit.message);
-  tx.messages.insert({
-    message: copy,
-    held,
-    idempotency_key: fallbackPrefix + draft.idempotency_key,
-    content_sha256: draft.content_sha256,
-    payload: draft.payload_json,
-    payload_sha256: draft.payload_sha256,
-  });
-  tx.tasks.supersede(copy);
+  put(tx, draft, { message: copy, held }, fallbackPrefix + draft.idempotency_key);
   tx.fallbacks.insert({
     delivery_id: copy.delivery_id,
     refused_delivery_id: message.delivery_id,
@@ -147,9 +140,7 @@ const noCopy = ({ code, message, details }: Refusal, why: string): Refusal =>
 function copyFor(desk: Desk, message: Message, session: SessionRow): Message {
   return {
     ...message,
-    message_id: newId(desk, 'msg'),
-    delivery_id: newId(desk, 'dlv'),
-    event_id: newId(desk, 'evt'),
+    ...freshIds(desk),
     recipient: session.principal_id,
     target_kind: 'principal',
     intended_session: message.recipient,

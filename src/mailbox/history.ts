@@ -37,13 +37,23 @@ export async function history(
   request: HistoryRequest,
   caller: Caller,
 ): Promise<Result<HistoryAnswer>> {
-  if (request.consume !== true) return desk.store.read((tx) => read(tx, desk, request, caller, 0));
+  const read = (tx: Tx): Result<HistoryRow[]> => rowsOf(tx, desk, request, caller);
+  const answered = (tx: Tx, rows: HistoryRow[], consumed: number): HistoryAnswer => ({
+    peer: request.peer,
+    messages: rows.map((row) => shown(tx, row)),
+    consumed,
+  });
+  if (request.consume !== true)
+    return desk.store.read((tx) => {
+      const rows = read(tx);
+      return isRefusal(rows) ? rows : answered(tx, rows, 0);
+    });
   const answer = await desk.store.write((tx) => {
-    const rows = rowsOf(tx, desk, request, caller);
+    const rows = read(tx);
     if (isRefusal(rows)) return rows;
     const inbound = rows.filter((row) => row.direction === 'in');
     const consumed = inbound.filter((row) => consume(tx, desk, row.stored.message, caller)).length;
-    return read(tx, desk, request, caller, consumed);
+    return answered(tx, rows, consumed);
   });
   if (!isRefusal(answer) && answer.consumed > 0) desk.wake.touch();
   return answer;
@@ -58,18 +68,6 @@ function rowsOf(tx: Tx, desk: Desk, request: HistoryRequest, caller: Caller): Re
   const count = request.limit ?? limits.receiveCountDefault;
   const peer = { label: request.peer, recipient: nameOf(request.peer) };
   return tx.messages.history(inbox, peer, senders, count).reverse();
-}
-
-function read(
-  tx: Tx,
-  desk: Desk,
-  request: HistoryRequest,
-  caller: Caller,
-  consumed: number,
-): Result<HistoryAnswer> {
-  const rows = rowsOf(tx, desk, request, caller);
-  if (isRefusal(rows)) return rows;
-  return { peer: request.peer, messages: rows.map((row) => shown(tx, row)), consumed };
 }
 
 function shown(tx: Tx, { stored: { message, superseded_by }, direction }: HistoryRow): HistoryMessage {

@@ -4,7 +4,7 @@ import type { Inbox } from '../ports/mail.ts';
 import type { Tx } from '../ports/store.ts';
 import { Refusal, type Result } from '../protocol/errors.ts';
 import { namesOf } from '../sessions/principals.ts';
-import type { Caller } from './desk.ts';
+import type { Who } from './desk.ts';
 
 /**
  * The caller's inbox: its session under every id and its principal in the project. A caller without a session names
@@ -12,7 +12,7 @@ import type { Caller } from './desk.ts';
  */
 export function inboxOf(
   tx: Tx,
-  caller: Caller,
+  caller: Who,
   named: { project?: string; recipient?: string },
   nowMs: number,
 ): Result<Inbox> {
@@ -46,7 +46,7 @@ function liveSessions(tx: Tx, project: string, principal: string, nowMs: number)
 }
 
 /** The registered principal, else the configured one, under each of its names. */
-export function principalsOf(tx: Tx, project: string, ids: readonly string[], caller: Caller): string[] {
+export function principalsOf(tx: Tx, project: string, ids: readonly string[], caller: Who): string[] {
   const principal = tx.sessions.registered(project, ids)?.principal_id ?? caller.principal;
   return principal === undefined ? [] : namesOf(tx, principal);
 }

@@ -22,6 +22,9 @@ export function notifierLockName(desk: Pick<Desk, 'store'>, sessionId: string): 
   return `notifier-${desk.store.read((tx) => tx.identity.chain(sessionId))[0]}`;
 }
 
+/** The lock of the session's one listener, whose first id is `root`. */
+export const listenerLockName = (root: string): string => `listener-${root}`;
+
 /** @param onFault told of a round that failed; the next one begins afresh */
 export function runNotifier(
   desk: Desk,

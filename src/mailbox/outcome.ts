@@ -8,7 +8,7 @@ import { limits } from '../protocol/limits.ts';
 import type { Bell as BellName } from '../protocol/session.ts';
 import type { HandOffState } from '../protocol/states.ts';
 import { type Desk, newId, timestamp } from './desk.ts';
-import { pause } from './ring-once.ts';
+import { writePatiently } from './patience.ts';
 
 type Ports = Pick<Desk, 'store' | 'clock' | 'random'>;
 
@@ -23,17 +23,15 @@ export interface Rang {
   delivery_id?: string;
 }
 
-/** What an accepted ring proves, by bell. */
-const acceptedState: Readonly<Record<Exclude<BellName, 'none'>, HandOffState>> = {
-  listener: 'inbox_queued',
+/** What an accepted ring proves, by bell. The listener's row and its state are one write of its own. */
+const acceptedState: Readonly<Record<Exclude<BellName, 'none' | 'listener'>, HandOffState>> = {
   channel: 'notification_sent',
   'codex-queue': 'host_queued',
   acp: 'host_queued',
 };
 
-const writeAgainMs = 1_000;
 /** As long as the longest reservation: then the schedule has rung anew. */
-const writesMax = 300;
+const patienceMs = 300_000;
 
 /** @param onFault told of a failure that could not be saved, and of each write that must be tried again */
 export async function recordOutcome(
@@ -43,12 +41,14 @@ export async function recordOutcome(
   onFault: (error: unknown) => void,
 ): Promise<void> {
   if (outcome.outcome === 'unknown' && outcome.code === 'stale_generation') return;
+  const save = <T>(work: (tx: Tx) => T): Promise<T> =>
+    writePatiently(ports.clock, patienceMs, () => ports.store.write(work), onFault);
   if (outcome.outcome === 'accepted') {
     const written = rang.bell === 'listener' && !ports.store.read((tx) => hasSlot(tx, rang.root));
-    if (!written) await untilWritten(ports, (tx) => accept(tx, rang, outcome.content), onFault);
+    if (!written) await save((tx) => accept(tx, rang, outcome.content));
     return;
   }
-  const counts = await untilWritten(ports, (tx) => fail(tx, rang), onFault);
+  const counts = await save((tx) => fail(tx, rang));
   if (counts) await saveFailure(ports, rang, outcome.code).catch(onFault);
 }
 
@@ -94,22 +94,4 @@ async function saveFailure(ports: Ports, { root, item, notice }: Rang, code: str
       throw new Fault('storage_quota_exceeded', `${limits.failuresMax} failed deliveries are kept already`);
     tx.failures.save(row);
   });
-}
-
-async function untilWritten<T>(
-  ports: Ports,
-  work: (tx: Tx) => T,
-  onFault: (error: unknown) => void,
-): Promise<T> {
-  for (let tries = 1; ; tries += 1) {
-    try {
-      return await ports.store.write(work);
-    } catch (error) {
-      const passing =
-        error instanceof Fault && ['store_busy', 'store_full', 'store_unwritable'].includes(error.code);
-      if (!passing || tries >= writesMax) throw error;
-      onFault(error);
-    }
-    await pause(ports.clock, writeAgainMs);
-  }
 }

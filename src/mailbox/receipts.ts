@@ -3,7 +3,7 @@
 import type { StoredMessage } from '../ports/mail.ts';
 import type { Tx } from '../ports/store.ts';
 import { isRefusal, type Result } from '../protocol/errors.ts';
-import type { Message } from '../protocol/message.ts';
+import { type Message, sessionMeant } from '../protocol/message.ts';
 import {
   type ExpiredFact,
   type Fact,
@@ -76,7 +76,7 @@ function expiry({ expires_at }: Message, facts: readonly Fact[], untilIso: strin
 /** What can be said now of the session that an accepted message was for: the target, not whoever accepted. */
 function observe(tx: Tx, message: Message, observed_at: string, nowMs: number): HostAcceptObservation {
   const intake = tx.receipts.has(message.delivery_id, 'intake') ? 'recorded' : 'pending';
-  const session = message.target_kind === 'session' ? message.recipient : message.intended_session;
+  const session = sessionMeant(message);
   if (session === undefined) return { observed_at, intake, target_session: 'not_applicable' };
   const ids = tx.identity.chain(session);
   const registered = tx.sessions.registered(message.project, ids) !== undefined;

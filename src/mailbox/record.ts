@@ -2,7 +2,7 @@
 
 import type { Tx } from '../ports/store.ts';
 import { isRefusal, Refusal, type Result } from '../protocol/errors.ts';
-import type { Message } from '../protocol/message.ts';
+import { type Message, sessionMeant } from '../protocol/message.ts';
 import type { MessageReceipt, MessageReceiptKind } from '../protocol/receipts.ts';
 import { type Caller, type Desk, newId, timestamp } from './desk.ts';
 
@@ -58,7 +58,7 @@ export function checkMeant(tx: Tx, message: Message, caller: Caller): Refusal | 
       message_id: message.message_id,
     });
   const { session } = caller;
-  const meant = message.target_kind === 'session' ? message.recipient : message.intended_session;
+  const meant = sessionMeant(message);
   if (meant === undefined) return undefined;
   if (session !== undefined && tx.identity.chain(session).includes(meant)) return undefined;
   if (message.target_kind === 'principal') return refusal();

@@ -54,6 +54,6 @@ export function currentReservation(
   sessionRoot: string,
   nowMs: number,
 ): Omit<Reservation, 'covered'> | undefined {
-  const newest = tx.notices.newestCovering(sessionRoot);
+  const newest = tx.notices.newestHolding(sessionRoot);
   return newest !== undefined && liesAhead(newest, nowMs) ? newest : undefined;
 }

@@ -3,6 +3,7 @@
 
 import type { Bell, RingItem, RingOutcome } from '../ports/bell.ts';
 import type { Clock } from '../ports/clock.ts';
+import { atMost, pause } from './patience.ts';
 
 export interface RingResult {
   outcome: RingOutcome;
@@ -27,17 +28,4 @@ async function tryOnce(clock: Clock, bell: Bell, item: RingItem): Promise<RingRe
   if (outcome !== undefined) return { outcome };
   giveUp.abort();
   return { outcome: { outcome: 'unknown', code: 'host_outcome_timeout' }, late: answer };
-}
-
-/** Undefined where it takes longer; it goes on all the same. */
-export function atMost<T>(clock: Clock, work: Promise<T>, ms: number): Promise<T | undefined> {
-  let cancel = (): void => {};
-  const timeOut = new Promise<undefined>((resolve) => {
-    cancel = clock.after(ms, () => resolve(undefined));
-  });
-  return Promise.race([work, timeOut]).finally(cancel);
-}
-
-export function pause(clock: Clock, ms: number): Promise<void> {
-  return new Promise((resolve) => clock.after(ms, resolve));
 }

@@ -8,18 +8,19 @@ import { isRefusal, Refusal, type Result } from '../protocol/errors.ts';
 import type { Json } from '../protocol/json.ts';
 import { utf8Bytes } from '../protocol/json.ts';
 import { limits } from '../protocol/limits.ts';
-import { decideRing, firstStepMs, isCurrent, renderNotice } from '../protocol/notices.ts';
-import { isLive } from '../protocol/session.ts';
+import { decideRing, firstStepMs, isPreparing, renderNotice } from '../protocol/notices.ts';
+import { handOffStands } from '../protocol/session.ts';
 import { renderWhole } from '../protocol/whole.ts';
-import type { Caller, Desk } from './desk.ts';
+import type { Desk, Who } from './desk.ts';
 import { inboxOf } from './inbox.ts';
 import { type Rang, recordOutcome } from './outcome.ts';
+import { atMost, pause } from './patience.ts';
 import { currentReservation, openReservation } from './reserve.ts';
-import { atMost, pause, ringOnce } from './ring-once.ts';
+import { ringOnce } from './ring-once.ts';
 
-/** The session that rings: its caller identity and its project. */
+/** The session that rings, and its project. */
 export interface Ringing {
-  caller: Caller & { session: string };
+  caller: Who & { session: string };
   project: string;
 }
 
@@ -94,7 +95,8 @@ async function ringReserved(
   const tooLate: RingOutcome = { outcome: 'unknown', code: 'stale_generation' };
   while (waitsForTurn(bell)) {
     await pause(desk.clock, busyLookMs);
-    if (!desk.store.read((tx) => isPreparing(tx, desk, notificationId))) return tooLate;
+    if (!desk.store.read((tx) => isPreparing(tx.notices.byId(notificationId), desk.clock.nowMs())))
+      return tooLate;
   }
   const rang = desk.store.read((tx) => noticeFor(tx, desk, ringing, bell, notificationId));
   const { outcome, late } = await ringOnce(desk.clock, bell, rang.item);
@@ -106,11 +108,6 @@ async function ringReserved(
 /** A host that takes one prompt at a time is waited for; the reservation stays `preparing`. */
 const waitsForTurn = (bell: Bell): boolean =>
   bell.describe().pendingMax === 1 && bell.state().state === 'busy';
-
-function isPreparing(tx: Tx, desk: RingDesk, notificationId: string): boolean {
-  const reservation = tx.notices.byId(notificationId);
-  return reservation?.state === 'preparing' && isCurrent(reservation, desk.clock.nowMs());
-}
 
 /** A hand-off of the router, as far as a ring needs it. */
 export interface RingHandOff {
@@ -155,8 +152,8 @@ function planHandOff(
 ): Rang | RingOutcome {
   const notification_id = tx.notices.covering(delivery_id, tx.identity.chain(ringing.caller.session));
   const attempt = tx.attempts.byId(attempt_id);
-  const stands =
-    attempt?.state === 'started' && isLive(tx.sessions.connection(attempt.connection_id), desk.clock.nowMs());
+  const connection = attempt && tx.sessions.connection(attempt.connection_id);
+  const stands = handOffStands(attempt, connection, desk.clock.nowMs());
   if (!stands || notification_id === undefined) return { outcome: 'unknown', code: 'stale_generation' };
   const rang = noticeFor(tx, desk, ringing, bell, notification_id);
   const item: RingItem = { ...rang.item, attempt_id };

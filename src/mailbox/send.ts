@@ -3,7 +3,7 @@
 
 import type { NotifyAnswer } from '../ports/router.ts';
 import type { NativeDelivery } from '../protocol/delivery.ts';
-import { Fault, isRefusal, type Refusal, type Result } from '../protocol/errors.ts';
+import { Fault, isRefusal, type Result } from '../protocol/errors.ts';
 import { checkTogether, type Message } from '../protocol/message.ts';
 import type { SendRequest } from '../protocol/requests.ts';
 import type { Presence } from '../protocol/session.ts';
@@ -18,6 +18,7 @@ import {
   fallbackOf,
   handOver,
   kept,
+  type Refused,
   tellRouter,
 } from './hand-over.ts';
 import { noteProgress } from './progress.ts';
@@ -81,9 +82,7 @@ function commit(tx: Parameters<typeof store>[0], desk: Desk, given: Draft): Resu
 }
 
 /** What became of telling the router of a message; `told` is undefined where it was not asked. */
-interface Reached {
-  message: Message;
-  held: boolean;
+interface Reached extends Stored {
   told?: NotifyAnswer | Fault;
 }
 
@@ -102,10 +101,7 @@ async function reach(
   return reachPrincipal(desk, { message, held, refusal: answer, draft: given });
 }
 
-async function reachPrincipal(
-  desk: Desk,
-  refused: { message: Message; held: boolean; refusal: Refusal; draft: Draft },
-): Promise<Result<Reached>> {
+async function reachPrincipal(desk: Desk, refused: Refused): Promise<Result<Reached>> {
   const copy = await storeCopy(desk, refused);
   if (isRefusal(copy)) return copy;
   desk.wake.touch();
@@ -113,10 +109,7 @@ async function reachPrincipal(
 }
 
 /** A fault here comes after the commit: it says what is kept, as every failure does then. */
-async function storeCopy(
-  desk: Desk,
-  refused: { message: Message; held: boolean; refusal: Refusal; draft: Draft },
-): Promise<Result<Message>> {
+async function storeCopy(desk: Desk, refused: Refused): Promise<Result<Message>> {
   try {
     return await desk.store.write((tx) => fallBack(tx, desk, refused));
   } catch (error) {

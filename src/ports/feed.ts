@@ -1,6 +1,6 @@
 // What happened, table by table, for the live view.
 
-/** What happened, for the live view; payload-free. */
+/** Payload-free. */
 export interface FeedItem {
   at: string;
   kind:
@@ -17,7 +17,7 @@ export interface FeedItem {
     | 'superseded';
   message_id?: string;
   project: string;
-  /** sender or session. */
+  /** The sender, or the principal that did it. */
   from?: string;
   to: string;
   detail: string;

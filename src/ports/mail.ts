@@ -29,7 +29,7 @@ export interface NewMessage {
   payload_sha256: string;
 }
 
-/** One page of a conversation, newest first. */
+/** One message of a conversation. */
 export interface HistoryRow {
   stored: StoredMessage;
   direction: 'in' | 'out';

@@ -61,7 +61,7 @@ export interface Sessions {
   /** Of each session that ever was registered under the principal, its newest connection under it. */
   connectionsOf(project: string, principal: string): ConnectionRow[];
   /** Projects where a session with a bell is live under the principal. */
-  projectsOf(principal: string, nowMs: number): string[];
+  projectsOf(principal: string, nowMs: number, count: number): string[];
   /** The newest live connection of any of `ids`. */
   live(project: string, ids: readonly string[], nowMs: number): ConnectionRow | undefined;
   /** Every live connection of `ids`, the newest first: more than one where ids were linked while both were live. */

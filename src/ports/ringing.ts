@@ -40,7 +40,7 @@ export interface ListenerRow {
 export interface Notices {
   newest(sessionRoot: string): Reservation | undefined;
   /** The newest one, if anything that it covers still waits. */
-  newestCovering(sessionRoot: string): Omit<Reservation, 'covered'> | undefined;
+  newestHolding(sessionRoot: string): Omit<Reservation, 'covered'> | undefined;
   byId(notificationId: string): Reservation | undefined;
   open(row: Omit<Reservation, 'covered'>): void;
   cover(notificationId: string, deliveryIds: readonly string[]): void;

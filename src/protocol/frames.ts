@@ -57,15 +57,7 @@ const requests = {
   stop: { auth_token: text },
 } as const satisfies Record<string, Record<string, Check<unknown>>>;
 
-type OptionalName =
-  | 'work_summary'
-  | 'lease_ms'
-  | 'if_free'
-  | 'limit'
-  | 'detail'
-  | 'expected_generation'
-  | 'wait';
-const optional: ReadonlySet<string> = new Set<OptionalName>([
+const optionalNames = [
   'work_summary',
   'lease_ms',
   'if_free',
@@ -73,7 +65,9 @@ const optional: ReadonlySet<string> = new Set<OptionalName>([
   'detail',
   'expected_generation',
   'wait',
-]);
+] as const;
+type OptionalName = (typeof optionalNames)[number];
+const optional: ReadonlySet<string> = new Set(optionalNames);
 
 type Requests = typeof requests;
 type Checked<C> = C extends Check<infer T> ? T : never;

@@ -39,6 +39,11 @@ export interface Message {
   provenance: Provenance;
 }
 
+/** The one session that may take the message in, where it is meant for one. */
+export function sessionMeant(message: Message): string | undefined {
+  return message.target_kind === 'session' ? message.recipient : message.intended_session;
+}
+
 /** The payload in its stored form. */
 export interface StoredPayload {
   /** Compact JSON. */

@@ -35,6 +35,11 @@ export function isCurrent(reservation: Reservation | undefined, nowMs: number): 
   return reservation !== undefined && reservation.covered.length > 0 && liesAhead(reservation, nowMs);
 }
 
+/** Whether the ring for a current reservation is still to be made. */
+export function isPreparing(reservation: Reservation | undefined, nowMs: number): boolean {
+  return reservation?.state === 'preparing' && isCurrent(reservation, nowMs);
+}
+
 /** A clock that was set back cannot make it longer than any reservation is. */
 export function liesAhead({ expires_at_ms }: Pick<Reservation, 'expires_at_ms'>, nowMs: number): boolean {
   const left = expires_at_ms - nowMs;

@@ -49,6 +49,9 @@ export function readName(field: string, value: string): Result<string> {
   return name;
 }
 
+/** The rule of `isSessionId`, for whoever wrote one that is not. */
+export const sessionIdRule = `a session id has 1 to ${limits.sessionIdCharactersMax} characters in Unicode NFC, no control characters, no white space around it, and is no absolute path`;
+
 /**
  * Whether a host's session id may be used as one: 1 to 128 characters without control characters, and written as a
  * recipient is stored (NFC, trimmed, no absolute path), so that mail addressed to it finds it.

@@ -1,26 +1,20 @@
 // Who can be reached: sessions, their bells, and what a sender may be told of them.
 
-export type Bell = 'listener' | 'channel' | 'codex-queue' | 'acp' | 'none';
-export const bells: readonly Bell[] = ['listener', 'channel', 'codex-queue', 'acp', 'none'];
+export const bells = ['listener', 'channel', 'codex-queue', 'acp', 'none'] as const;
+export type Bell = (typeof bells)[number];
 
-export type AdapterKind =
-  | 'claude-listener'
-  | 'claude-channel'
-  | 'codex-queue'
-  | 'codex-app-server'
-  | 'acp'
-  | 'poll';
-export const adapterKinds: readonly AdapterKind[] = [
+export const adapterKinds = [
   'claude-listener',
   'claude-channel',
   'codex-queue',
   'codex-app-server',
   'acp',
   'poll',
-];
+] as const;
+export type AdapterKind = (typeof adapterKinds)[number];
 
-export type HostKind = 'claude' | 'codex' | 'gemini' | 'other';
-export const hostKinds: readonly HostKind[] = ['claude', 'codex', 'gemini', 'other'];
+export const hostKinds = ['claude', 'codex', 'gemini', 'other'] as const;
+export type HostKind = (typeof hostKinds)[number];
 
 /** Which of two processes for one session holds it: the stronger bell. */
 export function bellStrength(bell: Bell): number {
@@ -91,6 +85,20 @@ export function isLive(
 ): boolean {
   return connection?.disconnect_reason === null && connection.lease_expires_at_ms > nowMs;
 }
+
+/** Whether a hand-off may still ring: its attempt is unfinished, and the connection it went to is live. */
+export function handOffStands(
+  attempt: { state: string } | undefined,
+  connection: Parameters<typeof isLive>[0],
+  nowMs: number,
+): boolean {
+  return attempt?.state === 'started' && isLive(connection, nowMs);
+}
+
+/** Reasons that say nothing of the session itself: its router went away, or did not hear of it. */
+const sayNothing: readonly DisconnectReason[] = ['lease_expired', 'router_restart'];
+export const isUnheard = (reason: DisconnectReason | null): boolean =>
+  reason === null || sayNothing.includes(reason);
 
 /** What a process says that stops because its session has a newer connection. */
 export const replacedLine = 'replaced by a newer connection for this session; stopping.';

@@ -1,5 +1,6 @@
 // Text of others where a model reads it. The tags by which agent hosts mark whose words follow must not be opened or closed
-// from inside a message: their first character is written as its JSON escape, which changes no value.
+// from inside a message: their first character is written as its JSON escape, which changes no value, or, where no escape
+// would outlive the host's own writing, as an entity.
 
 import { harmless, isObject, type Json } from './json.ts';
 

@@ -46,19 +46,16 @@ export function handlersOf(context: RouterContext): Handlers {
   const dispatches = new Dispatches(context);
   return {
     register: guarded((peer, fields) => registerPeer(context, dispatches, peer, fields)),
-    heartbeat: owned(async (peer, fields) => {
+    heartbeat: ({ connection }, fields) => {
       const own =
-        peer.connection?.project === fields.project && peer.connection.session_id === fields.session_id;
+        isKeyOf(connection, fields) &&
+        connection.project === fields.project &&
+        connection.session_id === fields.session_id;
       if (!own) return new Refusal('stale_generation', 'not the session that registered here');
-      const lease_ms = peer.connection?.lease_ms;
-      const result = await heartbeat(
-        board,
-        { ...fields, ...(lease_ms !== undefined && { lease_ms }) },
-        (error) => context.log.warn('lease not written', { code: describeError(error).code }),
+      return heartbeat(board, { ...fields, lease_ms: connection.lease_ms }, (error) =>
+        context.log.warn('lease not written', { code: describeError(error).code }),
       );
-      if (isRefusal(result)) await dropPeer(context, peer, 'lease_expired');
-      return result;
-    }),
+    },
     disconnect: owned(async (peer) => {
       await dropPeer(context, peer, 'adapter_disconnect');
       return { disconnected: true };
@@ -99,18 +96,22 @@ const authenticated =
       ? handler(peer, fields)
       : new Refusal('authentication_failed', 'wrong router token');
 
+function isKeyOf(
+  connection: Peer['connection'],
+  { connection_id, generation }: ConnectionKey,
+): connection is NonNullable<Peer['connection']> {
+  return connection?.connection_id === connection_id && connection.generation === generation;
+}
+
 /** Only on the connection that registered, while it is live. */
 const onOwnConnection =
   ({ board }: RouterContext) =>
   <F extends ConnectionKey>(handler: Handler<F>): Handler<F> =>
   (peer, fields) => {
-    const { connection_id, generation } = fields;
-    const key = peer.connection;
-    const own = key?.connection_id === connection_id && key.generation === generation;
     const live =
-      own &&
+      isKeyOf(peer.connection, fields) &&
       isLive(
-        board.leases.of(board.store.read((tx) => tx.sessions.connection(connection_id))),
+        board.leases.of(board.store.read((tx) => tx.sessions.connection(fields.connection_id))),
         board.clock.nowMs(),
       );
     return live

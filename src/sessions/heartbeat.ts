@@ -1,7 +1,7 @@
 // A heartbeat renews the lease in place; it appends nothing and touches nothing. It is answered once it is written, or,
 // where the store is locked, from what is known here: the write follows.
 
-import type { Clock } from '../ports/clock.ts';
+import { atMost } from '../mailbox/patience.ts';
 import { Refusal, type Result } from '../protocol/errors.ts';
 import { limits } from '../protocol/limits.ts';
 import { type ConnectionKey, isLive } from '../protocol/session.ts';
@@ -33,16 +33,7 @@ export async function heartbeat(
   await atMost(
     clock,
     write.then((latest) => leases.written(connection_id, latest), onFault),
+    patienceMs,
   );
   return { generation, lease_ms };
-}
-
-function atMost(clock: Clock, work: Promise<void>): Promise<void> {
-  return new Promise((resolve) => {
-    const cancel = clock.after(patienceMs, resolve);
-    void work.then(() => {
-      cancel();
-      resolve();
-    });
-  });
 }

@@ -2,18 +2,15 @@
 
 import type { ConnectionRow } from '../ports/presence.ts';
 import type { Tx } from '../ports/store.ts';
-import type { Message } from '../protocol/message.ts';
-import { bestPresence, isLive, type Presence } from '../protocol/session.ts';
+import { type Message, sessionMeant } from '../protocol/message.ts';
+import { bestPresence, isLive, isUnheard, type Presence } from '../protocol/session.ts';
 import { namesOf } from './principals.ts';
 
 /** What a sender may know of whoever holds, or last held, this connection. */
 function presenceBy(connection: ConnectionRow | undefined, nowMs: number): Presence {
   if (connection === undefined) return 'unknown';
   if (isLive(connection, nowMs)) return connection.bell === 'none' ? 'deaf' : 'live';
-  // A router that went away says nothing about the session.
-  const { disconnect_reason: reason } = connection;
-  const unheard = reason === null || reason === 'lease_expired' || reason === 'router_restart';
-  return unheard ? 'away' : 'gone';
+  return isUnheard(connection.disconnect_reason) ? 'away' : 'gone';
 }
 
 /** The state of one session under all its ids. */
@@ -25,7 +22,7 @@ function presenceOfSession(tx: Tx, project: string, sessionId: string, nowMs: nu
 /** The state of the session a message is for, or the best among those that its principal has or had. */
 export function presenceOf(tx: Tx, message: Message, nowMs: number): Presence {
   const { project } = message;
-  const exact = message.target_kind === 'session' ? message.recipient : message.intended_session;
+  const exact = sessionMeant(message);
   if (exact !== undefined) return presenceOfSession(tx, project, exact, nowMs);
   const connections = namesOf(tx, message.recipient).flatMap((name) =>
     tx.sessions.connectionsOf(project, name),

@@ -24,5 +24,10 @@ export const parametersOf = (inbox: Inbox) => ({
  */
 export const isOpen = '(d.open = 1 AND (d.expires_at IS NULL OR d.expires_at > :now))';
 
+/** Of the reservation whose id is the column `id`: whether it covers anything that still waits, at the moment `:now`. */
+export const coversOpen = (id: string): string => `EXISTS (
+  SELECT 1 FROM reservation_cover v JOIN delivery d ON d.delivery_id = v.delivery_id
+  WHERE v.notification_id = ${id} AND ${isOpen})`;
+
 /** Of a message `m`: progress, sent quiet, or held by the loop guard. */
 export const needsNoTurn = `(m.status IS 'update' OR m.quiet = 1 OR m.held = 1)`;

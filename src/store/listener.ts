@@ -1,6 +1,6 @@
 import type { Listener, ListenerRow } from '../ports/ringing.ts';
 import { type Database, literal } from './database.ts';
-import { isOpen } from './inbox.ts';
+import { coversOpen } from './inbox.ts';
 
 /** @param now the moment, as stored times are written */
 export function listener(database: Database, now: () => string): Listener {
@@ -17,9 +17,7 @@ export function listener(database: Database, now: () => string): Listener {
     rows: (ids, position, count) =>
       database
         .all(
-          `SELECT l.seq, l.notification_id, l.text, EXISTS (
-             SELECT 1 FROM reservation_cover v JOIN delivery d ON d.delivery_id = v.delivery_id
-             WHERE v.notification_id = l.notification_id AND ${isOpen}) AS waiting,
+          `SELECT l.seq, l.notification_id, l.text, ${coversOpen('l.notification_id')} AS waiting,
              NOT EXISTS (SELECT 1 FROM reservation n WHERE n.notification_id = l.notification_id) AS whole
            FROM listener_row l WHERE l.session_id IN (SELECT value FROM json_each(:ids)) AND l.seq > :position
            ORDER BY l.seq LIMIT ${literal(count)}`,
@@ -43,9 +41,7 @@ export function listener(database: Database, now: () => string): Listener {
     prune: (ids, position, before) => {
       database.run(
         `DELETE FROM listener_row AS l WHERE l.session_id IN (SELECT value FROM json_each(:ids))
-           AND l.seq <= :position AND l.created_at < :before AND NOT EXISTS (
-             SELECT 1 FROM reservation_cover v JOIN delivery d ON d.delivery_id = v.delivery_id
-             WHERE v.notification_id = l.notification_id AND ${isOpen})`,
+           AND l.seq <= :position AND l.created_at < :before AND NOT ${coversOpen('l.notification_id')}`,
         { ids: JSON.stringify(ids), position, before, now: now() },
       );
     },

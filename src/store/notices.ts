@@ -2,7 +2,7 @@ import type { Notices } from '../ports/ringing.ts';
 import type { Reservation } from '../protocol/notices.ts';
 import type { HandOffState } from '../protocol/states.ts';
 import type { Database, Row } from './database.ts';
-import { isOpen } from './inbox.ts';
+import { coversOpen, isOpen } from './inbox.ts';
 
 const columns = 'notification_id, session_root, state, step, rung_at_ms, expires_at_ms';
 
@@ -24,12 +24,10 @@ export function notices(database: Database, now: () => string): Notices {
           root,
         ),
       ),
-    newestCovering: (root) =>
+    newestHolding: (root) =>
       database.get(
         `SELECT ${columns} FROM (SELECT * FROM reservation WHERE session_root = :root ORDER BY seq DESC LIMIT 1) n
-         WHERE EXISTS (
-           SELECT 1 FROM reservation_cover v JOIN delivery d ON d.delivery_id = v.delivery_id
-           WHERE v.notification_id = n.notification_id AND ${isOpen})`,
+         WHERE ${coversOpen('n.notification_id')}`,
         { root, now: now() },
       ) as Omit<Reservation, 'covered'> | undefined,
     byId: (id) =>

@@ -13,8 +13,8 @@ const sessionColumns =
   's.project, s.session_id, s.principal_id, s.adapter_kind, s.bell, s.host_kind, s.generation';
 
 /** With its time as it is returned. */
-const connectionOf = (row: Row | undefined): Row | undefined =>
-  row && { ...row, connected_at: instantOf(row.connected_at as string) };
+const connectionOf = (row: Row): ConnectionRow =>
+  ({ ...row, connected_at: instantOf(row.connected_at as string) }) as unknown as ConnectionRow;
 
 const ofIds = (table: string): string => `${table}.session_id IN (SELECT value FROM json_each(?))`;
 
@@ -26,10 +26,10 @@ type Writing = Pick<Sessions, 'connect' | 'renew' | 'disconnect'>;
 type OfPrincipal = Pick<Sessions, 'connectionsOf' | 'projectsOf'>;
 
 function reading(database: Database): Omit<Sessions, keyof (Writing & OfPrincipal)> {
-  const connection = (sql: string, ...parameters: (string | number)[]): ConnectionRow | undefined =>
-    connectionOf(database.get(`SELECT ${connectionColumns} FROM connection c ${sql}`, ...parameters)) as
-      | ConnectionRow
-      | undefined;
+  const connection = (sql: string, ...parameters: (string | number)[]): ConnectionRow | undefined => {
+    const row = database.get(`SELECT ${connectionColumns} FROM connection c ${sql}`, ...parameters);
+    return row && connectionOf(row);
+  };
   return {
     registered: (project, ids) =>
       database.get(
@@ -49,13 +49,15 @@ function reading(database: Database): Omit<Sessions, keyof (Writing & OfPrincipa
         nowMs,
       ),
     allLive: (project, ids, nowMs) =>
-      database.all(
-        `SELECT ${connectionColumns} FROM connection c WHERE c.project = ? AND ${ofIds('c')} AND ${isLive}
-         ORDER BY c.seq DESC`,
-        project,
-        JSON.stringify(ids),
-        nowMs,
-      ) as unknown as ConnectionRow[],
+      database
+        .all(
+          `SELECT ${connectionColumns} FROM connection c WHERE c.project = ? AND ${ofIds('c')} AND ${isLive}
+           ORDER BY c.seq DESC`,
+          project,
+          JSON.stringify(ids),
+          nowMs,
+        )
+        .map(connectionOf),
     liveOfPrincipal: (project, principal, nowMs) =>
       connection(
         `WHERE c.project = ? AND c.principal_id = ? AND ${isLive} AND c.bell <> 'none' ORDER BY c.seq DESC LIMIT 1`,
@@ -78,30 +80,35 @@ function reading(database: Database): Omit<Sessions, keyof (Writing & OfPrincipa
         principal,
       )?.activation_checkpoint as number | undefined,
     open: (exceptRouter) =>
-      database.all(
-        `SELECT ${connectionColumns} FROM connection c WHERE c.disconnected_at IS NULL AND c.router_instance IS NOT ?
-         ORDER BY c.seq`,
-        exceptRouter ?? null,
-      ) as unknown as ConnectionRow[],
+      database
+        .all(
+          `SELECT ${connectionColumns} FROM connection c
+           WHERE c.disconnected_at IS NULL AND c.router_instance IS NOT ? ORDER BY c.seq`,
+          exceptRouter ?? null,
+        )
+        .map(connectionOf),
   };
 }
 
 function ofPrincipal(database: Database): OfPrincipal {
   return {
     connectionsOf: (project, principal) =>
-      database.all(
-        `SELECT ${connectionColumns}, max(c.seq) AS newest FROM connection c
-         WHERE c.project = ? AND c.principal_id = ? GROUP BY c.session_id ORDER BY newest`,
-        project,
-        principal,
-      ) as unknown as ConnectionRow[],
-    projectsOf: (principal, nowMs) =>
+      database
+        .all(
+          `SELECT ${connectionColumns}, max(c.seq) AS newest FROM connection c
+           WHERE c.project = ? AND c.principal_id = ? GROUP BY c.session_id ORDER BY newest`,
+          project,
+          principal,
+        )
+        .map(connectionOf),
+    projectsOf: (principal, nowMs, count) =>
       database
         .all(
           `SELECT DISTINCT c.project FROM connection c
-           WHERE c.principal_id = ? AND ${isLive} AND c.bell <> 'none' ORDER BY c.project LIMIT 5`,
+           WHERE c.principal_id = ? AND ${isLive} AND c.bell <> 'none' ORDER BY c.project LIMIT ?`,
           principal,
           nowMs,
+          count,
         )
         .map((row) => row.project as string),
   };

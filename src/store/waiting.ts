@@ -1,5 +1,5 @@
 // The one answer to what waits, for inbox, notifier, router and view. `delivery.open` narrows the search to a partial
-// index; the intake facts are asked all the same, so that a damaged store is an error and never an empty inbox.
+// index; an inbox asks the intake facts all the same, so that a damaged store is an error and never an empty inbox.
 
 import type { Waiting } from '../ports/mail.ts';
 import { type Database, literal } from './database.ts';

@@ -35,7 +35,9 @@ describe('what a host answered', () => {
     await attach(desk, 's1');
     const { delivery_id } = await posted(desk);
     const board = { ...desk.board, store: lockedAfter(1, 3) };
-    expect(await dispatch(board, 'shop', delivery_id)).toMatchObject({ delivered: true });
+    const told = dispatch(board, 'shop', delivery_id);
+    await desk.clock.advance(1_000);
+    expect(await told).toMatchObject({ delivered: true });
     expect(desk.handed).toHaveLength(1);
     expect(desk.rows('SELECT state FROM attempt')).toEqual([{ state: 'adapter_returned' }]);
     expect(desk.counts().host_accept).toBe(1);
@@ -43,7 +45,9 @@ describe('what a host answered', () => {
 
   it('and the end of a connection likewise', async () => {
     const { connection_id } = await attach(desk, 's1');
-    await disconnect({ ...desk.board, store: lockedAfter(0, 3) }, connection_id, 'socket_closed');
+    const ended = disconnect({ ...desk.board, store: lockedAfter(0, 3) }, connection_id, 'socket_closed');
+    await desk.clock.advance(1_000);
+    await ended;
     expect(desk.rows('SELECT disconnect_reason FROM connection')).toEqual([
       { disconnect_reason: 'socket_closed' },
     ]);

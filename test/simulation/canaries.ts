@@ -70,7 +70,7 @@ const drops: Tamper = altered(everyKind, (tx) => ({
 }));
 
 const takesItForEnded: Tamper = altered(['router'], () => ({
-  notices: { newestCovering: () => undefined },
+  notices: { newestHolding: () => undefined },
 }));
 
 const countsDown: Tamper = altered(['router'], (tx) => ({

@@ -7,8 +7,8 @@ import type { Clock } from '../../ports/clock.ts';
 import type { Store, Tx } from '../../ports/store.ts';
 import type { Wake } from '../../ports/wake.ts';
 import { limits } from '../../protocol/limits.ts';
-import { isCurrent } from '../../protocol/notices.ts';
-import { isLive } from '../../protocol/session.ts';
+import { isPreparing } from '../../protocol/notices.ts';
+import { handOffStands } from '../../protocol/session.ts';
 
 /** Printed rows are kept as long, and until what they announced is consumed. */
 const rowsKeptMs = 86_400_000;
@@ -50,10 +50,15 @@ export function listenerBell(
 
 /** Row and state in one transaction, which looks again whether this ring still counts. */
 function append(tx: Tx, item: RingItem, nowMs: number): RingOutcome {
-  const { notification_id, session_id } = item;
-  const delivery_id = tx.attempts.byId(item.attempt_id ?? '')?.delivery_id;
-  if (!stillCounts(tx, item, nowMs)) return { outcome: 'unknown', code: 'stale_generation' };
-  const served = delivery_id !== undefined && tx.notices.isRung(notification_id, delivery_id);
+  const { notification_id, session_id, attempt_id } = item;
+  const attempt = attempt_id === undefined ? undefined : tx.attempts.byId(attempt_id);
+  // A hand-off counts while it stands; a notifier's ring while its reservation is current.
+  const counts =
+    attempt_id === undefined
+      ? isPreparing(tx.notices.byId(notification_id), nowMs)
+      : handOffStands(attempt, attempt && tx.sessions.connection(attempt.connection_id), nowMs);
+  if (!counts) return { outcome: 'unknown', code: 'stale_generation' };
+  const served = attempt !== undefined && tx.notices.isRung(notification_id, attempt.delivery_id);
   if (!served) {
     const created_at = new Date(nowMs).toISOString();
     tx.listener.append({ session_id, notification_id, text: item.text, created_at });
@@ -68,15 +73,4 @@ function prune(tx: Tx, sessionId: string, nowMs: number): void {
   const ids = tx.identity.chain(sessionId);
   const printed = tx.listener.cursor(ids[0] as string);
   if (printed > 0) tx.listener.prune(ids, printed, new Date(nowMs - rowsKeptMs).toISOString());
-}
-
-/** A hand-off counts while its attempt is unfinished on a live connection; a notifier's ring while it is current. */
-function stillCounts(tx: Tx, item: RingItem, nowMs: number): boolean {
-  if (item.attempt_id === undefined) {
-    const reservation = tx.notices.byId(item.notification_id);
-    return reservation?.state === 'preparing' && isCurrent(reservation, nowMs);
-  }
-  const attempt = tx.attempts.byId(item.attempt_id);
-  if (attempt?.state !== 'started') return false;
-  return isLive(tx.sessions.connection(attempt.connection_id), nowMs);
 }

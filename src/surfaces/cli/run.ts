@@ -24,7 +24,7 @@ export interface CliOptions {
   words: readonly string[];
   terminal: Terminal;
   /** Opens the store; not called for help or wrong words. */
-  open(): Promise<Omit<CliContext, 'print'>>;
+  open(): Promise<Omit<CliContext, 'print'> & { close(): void }>;
   /** The account's name, and a fresh key, for the short form. */
   accountName(): string;
   freshKey(): string;
@@ -168,6 +168,6 @@ async function withContext<T>(options: CliOptions, use: (context: CliContext) =>
   try {
     return await use({ ...context, print });
   } finally {
-    context.desk.store.close();
+    context.close();
   }
 }

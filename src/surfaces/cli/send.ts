@@ -52,7 +52,9 @@ const known: Readonly<Record<Presence, string>> = {
 export function liveElsewhere({ desk }: CliContext, answer: SendAnswer): string[] {
   if (answer.recipient_presence !== 'unknown') return [];
   try {
-    return desk.store.read((tx) => tx.sessions.projectsOf(answer.recipient, desk.clock.nowMs()));
+    return desk.store.read((tx) =>
+      tx.sessions.projectsOf(answer.recipient, desk.clock.nowMs(), limits.elsewhereCountMax),
+    );
   } catch (error) {
     // The send stands; a hint is no reason to call it failed.
     if (error instanceof Fault) return [];

@@ -4,6 +4,7 @@
 
 import type { Desk } from '../../mailbox/desk.ts';
 import { commitBatch, nextBatch } from '../../mailbox/listen.ts';
+import { listenerLockName } from '../../mailbox/notifier.ts';
 import type { Lock, Locks } from '../../ports/lock.ts';
 import { renewalText } from '../../protocol/notices.ts';
 import { type StandIn, type StandInOptions, standIn } from './stand-in.ts';
@@ -55,7 +56,7 @@ async function takeLocks(options: WaitOptions, events: Events): Promise<Lock[] |
   if (root === undefined) return undefined;
   const hostLock = host === undefined ? undefined : locks.tryTake(`listener-host-${host}`);
   if (host !== undefined && hostLock === undefined) return undefined;
-  const sessionLock = await takeSessionLock(options, `listener-${root}`, events);
+  const sessionLock = await takeSessionLock(options, listenerLockName(root), events);
   if (sessionLock !== undefined) return hostLock === undefined ? [sessionLock] : [hostLock, sessionLock];
   hostLock?.release();
   return undefined;

@@ -2,6 +2,7 @@
 
 import type { FeedItem } from '../../ports/feed.ts';
 import { quoted } from '../../protocol/json.ts';
+import { type DisconnectReason, isUnheard } from '../../protocol/session.ts';
 
 const shortMessage = (id: string | undefined): string => (id === undefined ? '' : `…${id.slice(-6)}`);
 
@@ -17,9 +18,6 @@ export function feedLine(item: FeedItem): string {
 /** The label of an automatic project id, and enough of its hash to tell two apart. */
 export const shortProject = (id: string): string =>
   quoted(id.replace(/^(.*~[0-9a-f]{4})[0-9a-f]{28}$/, '$1…'));
-
-/** Reasons that say nothing of the session itself. */
-const unheard = new Set(['router_restart', 'lease_expired']);
 
 function said(item: FeedItem): string {
   const message = shortMessage(item.message_id);
@@ -43,7 +41,7 @@ function said(item: FeedItem): string {
     case 'connected':
       return `live      ${quoted(item.from ?? '')}  session ${session}  (bell ${item.detail})`;
     case 'disconnected':
-      return `${unheard.has(item.detail) ? 'unheard  ' : 'gone     '} ${quoted(item.from ?? '')}  session ${session}  (${item.detail})`;
+      return `${isUnheard(item.detail as DisconnectReason) ? 'unheard  ' : 'gone     '} ${quoted(item.from ?? '')}  session ${session}  (${item.detail})`;
     case 'superseded':
       return `replaced  ${quoted(item.from ?? '')}  session ${session}  by a newer connection`;
   }
