@@ -73,6 +73,9 @@ describe('postbell read', () => {
       expect((await postbell(home.env, home.project, ['read', 'reviewer'])).stdout).toMatch(
         /\n {2}for another\n\n1 message for "reviewer" in ".*"; left waiting\.\n$/,
       );
+    expect((await postbell(home.env, home.project, ['read', 'nobody'])).stdout).toMatch(
+      /^No mail waits for "nobody" in ".*"\.\n$/,
+    );
   });
 
   it('records nothing that could not be written', async () => {

@@ -39,9 +39,13 @@ export async function shortRead(
       const taken = given.name === undefined ? await takeIn(context, message) : undefined;
       if (isRefusal(taken)) return taken;
     }
-    if (given.name !== undefined) return `${counted(shown)} for ${inbox}; left waiting.${others(answer)}`;
-    if (answer.messages.length === 0)
-      return `${shown === 0 ? `No mail waits for ${inbox}` : `${counted(shown)} for ${inbox}; recorded as fetched`}.${others(answer)}`;
+    const left = given.name !== undefined;
+    if (!left && answer.messages.length > 0) continue;
+    const whole =
+      shown === 0
+        ? `No mail waits for ${inbox}`
+        : `${counted(shown)} for ${inbox}; ${left ? 'left waiting' : 'recorded as fetched'}`;
+    return `${whole}.${others(answer)}`;
   }
 }
 

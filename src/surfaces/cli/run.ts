@@ -81,6 +81,11 @@ async function performCommand(options: CliOptions, command: Command): Promise<Re
   );
   if (isRefusal(parsed)) return parsed;
   const { values, switched, positionals } = parsed;
+  // A field that goes by another name here is missed by that name.
+  const missed = Object.entries(command.flags ?? {}).find(
+    ([field]) => flags[field]?.required && values[field] === undefined,
+  );
+  if (missed !== undefined) return new Refusal('usage', `--${missed[1]} is required`);
   if (word !== undefined) {
     if (positionals[0] === undefined) return new Refusal('usage', `name the ${word}`);
     values[word] = positionals[0];

@@ -36,8 +36,9 @@ function said(item: FeedItem): string {
     case 'ack':
       return `ack       ${message}  by ${quoted(item.to)}`;
     case 'disposition':
+      return `disposed  ${message}  by ${quoted(item.to)}  (${item.detail})`;
     case 'activation':
-      return `${item.kind.slice(0, 9)} ${message}  by ${quoted(item.to)}  (${item.detail})`;
+      return `activated ${message}  by ${quoted(item.to)}  (${item.detail})`;
     case 'connected':
       return `live      ${quoted(item.from ?? '')}  session ${session}  (bell ${item.detail})`;
     case 'disconnected':
