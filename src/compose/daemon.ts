@@ -48,6 +48,7 @@ export async function startRouter(
     const instance = newId(ground, 'run');
     const { pid } = process;
     await beginRun(ground, { instance, pid, version, socket: places.routerSocket });
+    const secret = token(ground);
     const server = routerServer({
       ports: {
         ...ground,
@@ -56,14 +57,17 @@ export async function startRouter(
         instance,
         hostOutcomeWaitMs: limits.hostOutcomeWaitMs,
       },
-      token: token(ground),
+      token: secret,
       log,
       pid,
       version,
       stop: on.stop,
     });
     const socket = await listenAt(server, places.routerSocket);
-    const stopTicking = tick(ground, server, log, () => socket.isOurs() || on.lost());
+    const stopTicking = tick(ground, server, log, () => {
+      if (socket.isOurs()) keepToken(ground, secret);
+      else on.lost();
+    });
     return {
       close: async () => {
         stopTicking();
@@ -123,7 +127,7 @@ async function takeStartLock(ground: RouterGround): Promise<Lock> {
   const lock = tryTake(ground.places.routerLock);
   if (lock !== undefined) return lock;
   if ((await probe(ground.places.routerSocket, ground.clock)) === 'answers')
-    throw new Fault('router_already_running', `a router answers at ${ground.places.routerSocket}`);
+    throw new Fault('router_already_running', `a router holds ${ground.places.routerSocket}`);
   throw new Fault('router_start_in_progress', 'another process is starting the router');
 }
 
@@ -137,16 +141,33 @@ function token({ places, random }: RouterGround): string {
   return (readPrivateFile(places.routerToken) as string).trim();
 }
 
+/** Puts the token back that somebody removed or replaced: nobody could ask this router for anything any more. */
+function keepToken({ places: { routerToken } }: RouterGround, secret: string): void {
+  if (tokenIn(routerToken) === secret) return;
+  rmSync(routerToken, { force: true });
+  createPrivateOnce(routerToken, `${secret}\n`);
+}
+
+/** Undefined where there is none, or none that may be trusted. */
+function tokenIn(file: string): string | undefined {
+  try {
+    return readPrivateFile(file)?.trim();
+  } catch (error) {
+    if (error instanceof Fault) return undefined;
+    throw error;
+  }
+}
+
 /**
  * Every two seconds: leases that ran out; a socket that somebody removed, without which this router serves nobody and
- * must make room; and a writer that died between its commit and its touch, of which whoever waits without a tick of
+ * must make room, or its token, which is put back; and a writer that died between its commit and its touch, of which whoever waits without a tick of
  * its own hears from here.
  */
 function tick(
   { store, clock, wake }: RouterGround,
   server: RouterServer,
   log: Log,
-  checkSocket: () => void,
+  checkPlaces: () => void,
 ): () => void {
   const failed = (error: unknown): void => log.warn('look failed', { code: describeError(error).code });
   /** A commit that was touched for is seen here, at the touch; what the tick then sees was not. */
@@ -163,7 +184,11 @@ function tick(
     cancel = clock.after(limits.wakeTickMs, again);
     server.expireLeases().catch(failed);
     look(() => wake.touch());
-    checkSocket();
+    try {
+      checkPlaces();
+    } catch (error) {
+      failed(error);
+    }
   };
   again();
   return () => {

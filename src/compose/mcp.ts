@@ -104,6 +104,11 @@ async function serve(flags: Flags): Promise<void> {
     turn.atMs = local.clock.elapsedMs();
     return caller();
   };
+  // With its connection or at a signal, whichever comes first; later work is left to the store.
+  const end = endOnSignal(async () => {
+    await reach?.close();
+    local.close();
+  });
   server = await serveMcp({
     context: {
       desk: local,
@@ -129,14 +134,11 @@ async function serve(flags: Flags): Promise<void> {
       initialized = true;
       project().then((found) => isRefusal(found) && note(found), note);
     },
+    onClosed: () => {
+      if (!process.stdin.readableEnded) say('postbell: the connection to the host broke; this server ends\n');
+      end();
+    },
   });
-  // With its input or at a signal, whichever comes first; later work is left to the store.
-  const end = endOnSignal(async () => {
-    await reach?.close();
-    local.close();
-  });
-  process.stdin.on('end', end);
-  process.stdin.on('close', end);
 }
 
 /** The session's registration and its notifier. */

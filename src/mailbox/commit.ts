@@ -93,7 +93,8 @@ export function put(tx: Tx, given: Draft, { message, held }: Stored, idempotency
     payload: given.payload_json,
     payload_sha256: given.payload_sha256,
   });
-  tx.tasks.supersede(message);
+  const { session } = message.provenance;
+  tx.tasks.supersede(message, session === undefined ? [] : tx.identity.chain(session));
 }
 
 export const freshIds = (desk: Desk): Pick<Message, 'message_id' | 'delivery_id' | 'event_id'> => ({

@@ -25,7 +25,7 @@ export function checkLoop(tx: Tx, message: Message, nowMs: number): Refusal | un
     project,
     recipient,
     sender,
-    ...(provenance.session !== undefined && { session: provenance.session }),
+    ...(provenance.session !== undefined && { sessions: tx.identity.chain(provenance.session) }),
   };
   const window = {
     since: new Date(nowMs - limits.automaticWindowMs).toISOString(),

@@ -10,6 +10,7 @@ import { utf8Bytes } from '../protocol/json.ts';
 import { limits } from '../protocol/limits.ts';
 import { fallbackPrefix, type Message } from '../protocol/message.ts';
 import { nameable } from '../protocol/session.ts';
+import { knownAnswer } from '../sessions/outcome.ts';
 import { checkQuota, type Draft, freshIds, put, type Stored } from './commit.ts';
 import { type Desk, timestamp } from './desk.ts';
 import { checkLoop } from './guard.ts';
@@ -26,22 +27,29 @@ export interface Fallback {
   note?: string;
 }
 
+/** What became of a hand-over; `unasked` where the store alone says so, and nothing is known of the session now. */
+type Known = NotifyAnswer & { unasked?: true };
+
 /** Tells the router and waits for the session's host. */
 export async function handOver(
   desk: Desk,
   message: Message,
   given: Draft,
   expectedGeneration: number | undefined,
-): Promise<Result<NotifyAnswer>> {
+): Promise<Result<Known>> {
   const bytes = utf8Bytes(JSON.stringify(envelopeOf(message, given.payload)));
   if (bytes > limits.nativeEnvelopeBytesMax)
-    return kept(
+    return unlessKnown(
+      desk,
       message,
-      'native_message_too_large',
-      `the envelope is ${bytes} bytes; at most ${limits.nativeEnvelopeBytesMax} to an exact session`,
+      kept(
+        message,
+        'native_message_too_large',
+        `the envelope is ${bytes} bytes; at most ${limits.nativeEnvelopeBytesMax} to an exact session`,
+      ),
     );
   const answer = await tellRouter(desk, message, true, expectedGeneration);
-  if (answer instanceof Fault) return kept(message, answer.code, answer.message);
+  if (answer instanceof Fault) return unlessKnown(desk, message, kept(message, answer.code, answer.message));
   if (answer.delivered) return answer;
   const { reason = 'not_live' } = answer;
   if (reason === 'generation_changed')
@@ -49,6 +57,12 @@ export async function handOver(
   if (reason === 'native_message_too_large')
     return kept(message, reason, 'the session\u2019s host takes no message so large');
   return kept(message, 'recipient_unavailable', unavailable(reason), { reason });
+}
+
+/** What the session took or accepted before needs no router to be said. */
+function unlessKnown(desk: Desk, { delivery_id }: Message, refusal: Refusal): Result<Known> {
+  const known = desk.store.read((tx) => knownAnswer(tx, delivery_id));
+  return known === undefined ? refusal : { ...known, unasked: true };
 }
 
 const unavailable = (reason: string): string => {
@@ -84,12 +98,7 @@ export async function tellRouter(
 }
 
 /** A failure after the commit says what is kept. */
-export function kept(
-  message: Message,
-  code: ErrorCode,
-  text: string,
-  more: { reason?: string } = {},
-): Refusal {
+function kept(message: Message, code: ErrorCode, text: string, more: { reason?: string } = {}): Refusal {
   const { message_id, delivery_id, event_id } = message;
   return new Refusal(code, `${text}; the message is kept as ${message_id}`, {
     message_id,
@@ -134,7 +143,8 @@ export function fallBack(tx: Tx, desk: Desk, { message, held, refusal, draft }: 
   return copy;
 }
 
-const noCopy = ({ code, message, details }: Refusal, why: string): Refusal =>
+/** The refusal, where nothing went to the principal instead. */
+export const noCopy = ({ code, message, details }: Refusal, why: string): Refusal =>
   new Refusal(code, `${message}; no copy for its principal: ${why}`, details);
 
 function copyFor(desk: Desk, message: Message, session: SessionRow): Message {

@@ -14,6 +14,7 @@ import type { DeliveryState } from '../protocol/states.ts';
 import { consume } from './acknowledge.ts';
 import type { Caller, Desk } from './desk.ts';
 import { inboxOf } from './inbox.ts';
+import { page } from './page.ts';
 import { deliveryStateOf } from './state.ts';
 
 export type HistoryMessage = Message & {
@@ -30,6 +31,8 @@ export interface HistoryAnswer {
   messages: HistoryMessage[];
   /** How many of them this call was the first to acknowledge. */
   consumed: number;
+  /** How many older ones within the limit did not fit into the answer; absent where none. */
+  omitted?: number;
 }
 
 export async function history(
@@ -37,29 +40,23 @@ export async function history(
   request: HistoryRequest,
   caller: Caller,
 ): Promise<Result<HistoryAnswer>> {
-  const read = (tx: Tx): Result<HistoryRow[]> => rowsOf(tx, desk, request, caller);
-  const answered = (tx: Tx, rows: HistoryRow[], consumed: number): HistoryAnswer => ({
-    peer: request.peer,
-    messages: rows.map((row) => shown(tx, row)),
-    consumed,
-  });
-  if (request.consume !== true)
-    return desk.store.read((tx) => {
-      const rows = read(tx);
-      return isRefusal(rows) ? rows : answered(tx, rows, 0);
-    });
-  const answer = await desk.store.write((tx) => {
-    const rows = read(tx);
-    if (isRefusal(rows)) return rows;
-    const inbound = rows.filter((row) => row.direction === 'in');
-    const consumed = inbound.filter((row) => consume(tx, desk, row.stored.message, caller)).length;
-    return answered(tx, rows, consumed);
-  });
+  const consuming = request.consume === true;
+  const work = (tx: Tx): Result<HistoryAnswer> => {
+    const found = rowsOf(tx, desk, request, caller);
+    if (isRefusal(found)) return found;
+    const rows = page(tx, found, (row) => row.stored).reverse();
+    const inbound = consuming ? rows.filter(([row]) => row.direction === 'in') : [];
+    const consumed = inbound.filter(([row]) => consume(tx, desk, row.stored.message, caller)).length;
+    const omitted = found.length - rows.length;
+    const messages = rows.map(([row, payload]) => shown(tx, row, payload));
+    return { peer: request.peer, messages, consumed, ...(omitted > 0 && { omitted }) };
+  };
+  const answer = consuming ? await desk.store.write(work) : desk.store.read(work);
   if (!isRefusal(answer) && answer.consumed > 0) desk.wake.touch();
   return answer;
 }
 
-/** Newest last. */
+/** Newest first. */
 function rowsOf(tx: Tx, desk: Desk, request: HistoryRequest, caller: Caller): Result<HistoryRow[]> {
   const inbox = inboxOf(tx, caller, request, desk.clock.nowMs());
   if (isRefusal(inbox)) return inbox;
@@ -67,16 +64,20 @@ function rowsOf(tx: Tx, desk: Desk, request: HistoryRequest, caller: Caller): Re
   const senders = { labels: inbox.principals, sessions };
   const count = request.limit ?? limits.receiveCountDefault;
   const peer = { label: request.peer, recipient: nameOf(request.peer) };
-  return tx.messages.history(inbox, peer, senders, count).reverse();
+  return tx.messages.history(inbox, peer, senders, count);
 }
 
-function shown(tx: Tx, { stored: { message, superseded_by }, direction }: HistoryRow): HistoryMessage {
+function shown(
+  tx: Tx,
+  { stored: { message, superseded_by }, direction }: HistoryRow,
+  payload: Json,
+): HistoryMessage {
   return {
     ...message,
     direction,
     delivery_state: deliveryStateOf(tx, message.delivery_id),
     ...(superseded_by !== undefined && { superseded_by }),
-    payload: JSON.parse(tx.messages.payload(message.message_id).json) as Json,
+    payload,
     ...(direction === 'in' && { receipt: { sender: 'local', msg_id: message.message_id } }),
     untrusted: true,
   };

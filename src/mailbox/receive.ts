@@ -2,11 +2,11 @@
 
 import type { ReceivedMessage } from '../protocol/delivery.ts';
 import { isRefusal, type Result } from '../protocol/errors.ts';
-import type { Json } from '../protocol/json.ts';
 import { limits } from '../protocol/limits.ts';
 import type { ReceiveRequest } from '../protocol/requests.ts';
 import type { Caller, Desk } from './desk.ts';
 import { inboxOf } from './inbox.ts';
+import { page } from './page.ts';
 
 export interface ReceiveAnswer {
   messages: ReceivedMessage[];
@@ -26,14 +26,13 @@ export function receive(
     const inbox = inboxOf(tx, caller, request, desk.clock.nowMs());
     if (isRefusal(inbox)) return inbox;
     const { unread, progress } = tx.waiting.counts(inbox);
-    const messages = tx.waiting
-      .list(inbox, request.limit ?? limits.receiveCountDefault)
-      .map(({ message }) => ({
-        ...message,
-        payload: JSON.parse(tx.messages.payload(message.message_id).json) as Json,
-        receipt: { sender: 'local', msg_id: message.message_id },
-        untrusted: true as const,
-      }));
+    const listed = tx.waiting.list(inbox, request.limit ?? limits.receiveCountDefault);
+    const messages = page(tx, listed, (stored) => stored).map(([{ message }, payload]) => ({
+      ...message,
+      payload,
+      receipt: { sender: 'local', msg_id: message.message_id },
+      untrusted: true as const,
+    }));
     return {
       messages,
       progress_waiting: progress,

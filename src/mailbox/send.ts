@@ -17,7 +17,7 @@ import {
   fallBack,
   fallbackOf,
   handOver,
-  kept,
+  noCopy,
   type Refused,
   tellRouter,
 } from './hand-over.ts';
@@ -83,7 +83,7 @@ function commit(tx: Parameters<typeof store>[0], desk: Desk, given: Draft): Resu
 
 /** What became of telling the router of a message; `told` is undefined where it was not asked. */
 interface Reached extends Stored {
-  told?: NotifyAnswer | Fault;
+  told?: (NotifyAnswer & { unasked?: true }) | Fault;
 }
 
 async function reach(
@@ -108,17 +108,13 @@ async function reachPrincipal(desk: Desk, refused: Refused): Promise<Result<Reac
   return { message: copy, held: refused.held, told: await tellRouter(desk, copy, false) };
 }
 
-/** A fault here comes after the commit: it says what is kept, as every failure does then. */
+/** A fault here comes after the commit: the answer is the refusal, which says what is kept. */
 async function storeCopy(desk: Desk, refused: Refused): Promise<Result<Message>> {
   try {
     return await desk.store.write((tx) => fallBack(tx, desk, refused));
   } catch (error) {
     if (!(error instanceof Fault)) throw error;
-    return kept(
-      refused.message,
-      error.code,
-      `${refused.refusal.message}; no copy for its principal (${error.message})`,
-    );
+    return noCopy(refused.refusal, `${error.code}, ${error.message}`);
   }
 }
 
@@ -129,7 +125,7 @@ function answerOf(desk: Desk, { message, held, told }: Reached): SendAnswer {
   const native = answer?.native_delivery;
   return {
     ...message,
-    ...observe(desk, message, answer !== undefined),
+    ...observe(desk, message, answer !== undefined && answer.unasked !== true),
     ...(quieted !== undefined && { quieted }),
     ...(native !== undefined && { native_delivery: native }),
   };

@@ -58,11 +58,11 @@ export interface Messages {
     to: { principals: readonly string[]; sessions: readonly string[] },
   ): Message | undefined;
   /**
-   * When the newest messages of hop 1 or more of one sender session (else sender label) to one recipient were made,
+   * When the newest messages of hop 1 or more of one sender session, by its ids (else sender label), to one recipient were made,
    * newest first, after `since` and not after `until`: what a clock that was set back left ahead counts for nothing.
    */
   automatic(
-    pair: { project: string; recipient: string; sender: string; session?: string },
+    pair: { project: string; recipient: string; sender: string; sessions?: readonly string[] },
     window: { since: string; until: string },
     count: number,
   ): string[];
@@ -136,10 +136,10 @@ export interface Waiting {
 /** Tasks: what a newer message makes obsolete, and what a session is known to work on. */
 export interface Tasks {
   /**
-   * Ends what the message, just inserted, supersedes in its scope (sender, sender session, task, inbox), and the
-   * message itself where something newer is there already.
+   * Ends what the message, just inserted, supersedes in its scope (sender, sender session by its ids, task, inbox), and
+   * the message itself where something newer is there already.
    */
-  supersede(message: Message): void;
+  supersede(message: Message, senderSessions: readonly string[]): void;
   mark(row: ProgressMarker): void;
   /** Of one session, or of every session of the project that has the task and whose inbox `recipient` is. */
   clear(of: { session_root: string; task_id?: string } | TaskEnd): void;

@@ -1,6 +1,8 @@
 // Every limit of the local mail, once. Units stand last in the name; "characters" are Unicode code points.
 
 export const limits = {
+  /** Arrays and objects around a value. */
+  payloadDepthMax: 200,
   payloadBytesMax: 65_536,
   nativeEnvelopeBytesMax: 16_384,
   nameCharactersMax: 200,
@@ -14,6 +16,8 @@ export const limits = {
   discoverCountMax: 100,
   discoverCountDefault: 50,
   receiveCountMax: 100,
+  /** Of the payloads in one answer, as they are stored. Written for a model, one may grow to 14 times its length. */
+  answerPayloadCharactersMax: 524_288,
   receiveCountDefault: 20,
   acknowledgeCountMax: 100,
   elsewhereCountMax: 5,

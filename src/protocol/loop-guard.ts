@@ -30,6 +30,14 @@ export function needsNoAnswer(message: {
   const text = message.payload.trim();
   if (text === '') return true;
   if (message.reply_to === undefined) return false;
-  const words = text.toLowerCase().replace(/[\s.!?,;:…]+$/u, '');
-  return acknowledgements.has(words) || sign.test(text.replace(/[\s.!]+$/u, ''));
+  return (
+    acknowledgements.has(without(/[\s.!?,;:…]/, text).toLowerCase()) || sign.test(without(/[\s.!]/, text))
+  );
+}
+
+/** Without such characters at its end; in linear time, which a pattern with an anchor is not. */
+function without(mark: RegExp, text: string): string {
+  let end = text.length;
+  while (end > 0 && mark.test(text[end - 1] as string)) end -= 1;
+  return text.slice(0, end);
 }

@@ -57,13 +57,9 @@ export function readPayload(contentType: Message['content_type'], payload: Json)
     return new Refusal('invalid_request', 'payload must be a string when content_type is text/plain', {
       field: 'payload',
     });
-  if (typeof payload !== 'string' && holdsInfinity(payload))
-    return new Refusal('invalid_request', 'payload holds a number beyond IEEE doubles; send it as text', {
-      field: 'payload',
-    });
-  const encoded = encode(payload);
-  if (encoded === undefined)
-    return new Refusal('invalid_request', 'payload is nested too deeply', { field: 'payload' });
+  const unfit = whyUnfit(payload);
+  if (unfit !== undefined) return new Refusal('invalid_request', `payload ${unfit}`, { field: 'payload' });
+  const encoded = { json: JSON.stringify(payload), canonical: canonicalJson(payload) };
   const bytes = utf8Bytes(encoded.json);
   if (bytes > limits.payloadBytesMax)
     return new Refusal(
@@ -77,24 +73,19 @@ export function readPayload(contentType: Message['content_type'], payload: Json)
   return encoded;
 }
 
-/** A number too large for a double would be stored as null. Walks without recursion, whatever the nesting. */
-function holdsInfinity(payload: Json): boolean {
-  const open: Json[] = [payload];
-  for (let value = open.pop(); value !== undefined; value = open.pop()) {
-    if (typeof value === 'number' && !Number.isFinite(value)) return true;
-    if (typeof value === 'object' && value !== null) for (const one of Object.values(value)) open.push(one);
+/** Walks without recursion, whatever the nesting: what is stored here can be written and read by every surface. */
+function whyUnfit(payload: Json): string | undefined {
+  const open: { value: Json; depth: number }[] = [{ value: payload, depth: 0 }];
+  for (let one = open.pop(); one !== undefined; one = open.pop()) {
+    const { value, depth } = one;
+    // It would be stored as null.
+    if (typeof value === 'number' && !Number.isFinite(value))
+      return 'holds a number beyond IEEE doubles; send it as text';
+    if (typeof value !== 'object' || value === null) continue;
+    if (depth === limits.payloadDepthMax) return `is nested more than ${limits.payloadDepthMax} deep`;
+    for (const inner of Object.values(value)) open.push({ value: inner, depth: depth + 1 });
   }
-  return false;
-}
-
-/** undefined where the nesting exhausts the stack. */
-function encode(payload: Json): StoredPayload | undefined {
-  try {
-    return { json: JSON.stringify(payload), canonical: canonicalJson(payload) };
-  } catch (error) {
-    if (error instanceof RangeError) return undefined;
-    throw error;
-  }
+  return undefined;
 }
 
 /** What two sends under one idempotency key must agree in, canonical; how the call behaves is not content. */

@@ -31,6 +31,11 @@ export const nameOf = (text: string): string => text.normalize('NFC').trim();
 export function readName(field: string, value: string): Result<string> {
   if (!isWellFormed(value))
     return new Refusal('invalid_request', `${field} holds a lone surrogate`, { field });
+  // Far more than any form of 200 characters has: what nobody can mean is not normalised.
+  if (value.trim().length > 20 * limits.nameCharactersMax)
+    return new Refusal('invalid_request', `${field} has more than ${limits.nameCharactersMax} characters`, {
+      field,
+    });
   const name = nameOf(value);
   const length = characters(name);
   if (length === 0) return new Refusal('invalid_request', `${field} is blank`, { field });

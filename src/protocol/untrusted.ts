@@ -22,7 +22,8 @@ const wrappers = [
   'assistant',
 ];
 
-const opening = new RegExp(`<(?=\\s*/?\\s*(?:antml:)?(?:${wrappers.join('|')})\\b)`, 'gi');
+/** One run of white space at a time: two side by side would be tried in every division. */
+const opening = new RegExp(`<(?=\\s*(?:/\\s*)?(?:antml:)?(?:${wrappers.join('|')})\\b)`, 'gi');
 
 /** A line of text with no such tag in it, and nothing that a terminal obeys. */
 export function inertLine(line: string): string {
@@ -43,10 +44,12 @@ export function inertValue(value: Json): Json {
   if (typeof value === 'string') return value.replace(unescapedAnew, harmless).replace(opening, '&lt;');
   if (Array.isArray(value)) return value.map(inertValue);
   if (!isObject(value)) return value;
-  const members = Object.entries(value).map(([name, member]) => [
-    inertValue(name),
-    inertValue(member as Json),
-  ]);
+  const members = new Map<string, Json>();
+  for (const [name, member] of Object.entries(value)) {
+    let shown = inertValue(name) as string;
+    while (members.has(shown)) shown = `${shown}'`;
+    members.set(shown, inertValue(member as Json));
+  }
   return Object.fromEntries(members) as Json;
 }
 

@@ -9,7 +9,7 @@ import type { NotifyAnswer } from '../ports/router.ts';
 import type { Tx } from '../ports/store.ts';
 import { noticeEnvelopeOf } from '../protocol/delivery.ts';
 import type { Json } from '../protocol/json.ts';
-import { acceptedAnswer, finish } from './outcome.ts';
+import { finish, knownAnswer } from './outcome.ts';
 import { recordPatiently } from './record.ts';
 import type { HandOff, Switchboard } from './switchboard.ts';
 import { principalTarget, sessionTarget, type Target } from './target.ts';
@@ -48,9 +48,8 @@ function decide(
   const stored = tx.messages.byDelivery(deliveryId);
   if (stored === undefined || stored.message.project !== project)
     return { answer: { delivered: false, reason: 'delivery_not_found' } };
-  const accepted = tx.attempts.acceptanceOf(deliveryId);
-  if (accepted !== undefined) return { answer: acceptedAnswer(accepted) };
-  if (tx.receipts.has(deliveryId, 'intake')) return { answer: { delivered: true, quieted: 'taken_in' } };
+  const known = knownAnswer(tx, deliveryId);
+  if (known !== undefined) return { answer: known };
   const nowMs = board.clock.nowMs();
   const target =
     stored.message.target_kind === 'session'

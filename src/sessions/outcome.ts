@@ -75,7 +75,14 @@ function failureOf(outcome: Exclude<HostOutcome, { outcome: 'accepted' }>): Fail
 const endReason = (code: string | null | undefined): NonNullable<NotifyAnswer['reason']> =>
   code === 'stale_generation' ? 'replaced' : 'adapter_disconnected';
 
-export function acceptedAnswer(acceptance: Acceptance): NotifyAnswer {
+/** What the store knows of a delivery that needs no hand-over any more: its acceptance, or that it was taken in. */
+export function knownAnswer(tx: Tx, deliveryId: string): NotifyAnswer | undefined {
+  const accepted = tx.attempts.acceptanceOf(deliveryId);
+  if (accepted !== undefined) return acceptedAnswer(accepted);
+  return tx.receipts.has(deliveryId, 'intake') ? { delivered: true, quieted: 'taken_in' } : undefined;
+}
+
+function acceptedAnswer(acceptance: Acceptance): NotifyAnswer {
   const { delivery_id, adapter_kind, receipt, accepted_at } = acceptance;
   return {
     delivered: true,

@@ -81,8 +81,11 @@ export function storeFault(error: unknown, path: string): unknown {
     new Fault(kind, `${text}: ${path}`, { cause: error });
   if (isBusy(error)) return fault('store_busy', 'the store is locked by another process');
   if (code === 'SQLITE_FULL') return fault('store_full', 'no space left for the store');
-  if (/^SQLITE_(READONLY|PERM|AUTH)|^SQLITE_IOERR_(WRITE|FSYNC|TRUNCATE|LOCK)/.test(code))
-    return new Fault('store_unwritable', `the store cannot be written (${code}): ${unwritable(path)}`, {
+  const locked = unwritable(path);
+  const forWriting = /^SQLITE_(READONLY|PERM|AUTH)|^SQLITE_IOERR_(WRITE|FSYNC|TRUNCATE|LOCK)/.test(code);
+  // On a read-only file system it is the WAL beside the store that cannot be made.
+  if (forWriting || (code.startsWith('SQLITE_CANTOPEN') && locked !== undefined))
+    return new Fault('store_unwritable', `the store cannot be written (${code}): ${locked ?? path}`, {
       cause: error,
     });
   if (/^SQLITE_(CONSTRAINT|MISUSE|RANGE|MISMATCH)/.test(code)) return error;
@@ -93,9 +96,9 @@ export function storeFault(error: unknown, path: string): unknown {
  * Which file of the store this account may not write: SQLite makes the index of the WAL with the mode that the store
  * has then, and a reader of a read-only store leaves it so.
  */
-function unwritable(path: string): string {
+function unwritable(path: string): string | undefined {
   const parts = [path, `${path}-wal`, `${path}-shm`, dirname(path)];
-  return parts.find((part) => !mayWrite(part)) ?? path;
+  return parts.find((part) => !mayWrite(part));
 }
 
 function mayWrite(part: string): boolean {

@@ -108,21 +108,21 @@ function conversations(database: Database, now: () => string): Conversations {
       );
       return row && messageOf(row);
     },
-    automatic: ({ project, recipient, sender, session }, { since, until }, count) =>
+    automatic: ({ project, recipient, sender, sessions }, { since, until }, count) =>
       database
         .all(
           `SELECT m.created_at FROM message m JOIN delivery d ON d.message_id = m.message_id
-           WHERE ${session === undefined ? 'm.sender = ?' : 'm.caller_session = ?'} AND m.created_at > ? AND m.created_at <= ?
-             AND m.hops > 0
+           WHERE ${sessions === undefined ? 'm.sender = ?' : 'm.caller_session IN (SELECT value FROM json_each(?))'}
+             AND m.created_at > ? AND m.created_at <= ? AND m.hops > 0
              AND d.project = ? AND d.recipient = ? ORDER BY m.created_at DESC LIMIT ?`,
-          session ?? sender,
+          sessions === undefined ? sender : JSON.stringify(sessions),
           since,
           until,
           project,
           recipient,
           count,
         )
-        .map((row) => row.created_at as string),
+        .map((row) => instantOf(row.created_at as string)),
     history: (inbox, peer, senders, count) =>
       database
         .all(historyOf, {
@@ -143,10 +143,14 @@ function conversations(database: Database, now: () => string): Conversations {
 
 const incoming = `(${mine} AND m.sender IN (:label, :peer))`;
 
-/** The scope of the events narrows the search to two inboxes. */
+/** The scope of the events narrows the search: the two inboxes, and those whose mail is meant for the session. */
 const historyOf = `
   SELECT ${storedColumns}, ${incoming} AS incoming FROM ${messageTables}
-  WHERE e.project = :project AND e.recipient IN (SELECT value FROM json_each(:recipients)) AND (${incoming}
+  WHERE e.project = :project AND e.recipient IN (
+      SELECT value FROM json_each(:recipients)
+      UNION SELECT x.recipient FROM delivery x
+      WHERE x.project = :project AND x.intended_session IN (SELECT value FROM json_each(:intended)))
+    AND (${incoming}
     OR (d.recipient = :peer AND (m.sender IN (SELECT value FROM json_each(:labels))
       OR m.caller_session IN (SELECT value FROM json_each(:sessions)))))
   ORDER BY m.created_at DESC, m.message_id DESC LIMIT :count`;

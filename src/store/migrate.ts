@@ -5,12 +5,18 @@ import { Fault } from '../protocol/errors.ts';
 import type { Database } from './database.ts';
 import localMail from './sql/001-local-mail.sql';
 import wholeMail from './sql/002-whole-mail.sql';
+import meantMail from './sql/003-mail-meant-for-a-session.sql';
 
-const migrations: readonly string[] = [localMail, wholeMail];
+const migrations: readonly string[] = [localMail, wholeMail, meantMail];
 
-/** Whether the store must be written before it can be used. Fault where a newer release made it. */
+/** Whether the store must be written before it can be used. Fault where another program or a newer release made it. */
 export function needsMigration(database: Database, path: string): boolean {
-  const version = database.pragma('user_version') as number;
+  // One statement, one snapshot: another process may make the store this very moment.
+  const { version, used } = database.get(
+    'SELECT user_version AS version, EXISTS (SELECT 1 FROM sqlite_schema) AS used FROM pragma_user_version',
+  ) as { version: number; used: 0 | 1 };
+  if (version === 0 && used === 1)
+    throw new Fault('store_unreadable', `the database is another program's: ${path}`);
   if (version > migrations.length)
     throw new Fault(
       'store_unreadable',

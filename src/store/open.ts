@@ -72,6 +72,8 @@ function connect(path: string): Database {
 /** Any statement here may find the store locked: by another that makes it this very moment, or ends as its last user. */
 function setUp(database: Database, path: string): void {
   checkVersion(database);
+  // Before anything is written: what is no store of ours is left as it is.
+  needsMigration(database, path);
   const isWal = database.pragma('journal_mode') === 'wal' || database.pragma('journal_mode = WAL') === 'wal';
   if (!isWal) throw new Fault('store_unreadable', `the store cannot be put in WAL mode: ${path}`);
   database.pragma('synchronous = FULL');

@@ -5,26 +5,29 @@ import type { ProgressMarker, Tasks } from '../ports/mail.ts';
 import type { Message } from '../protocol/message.ts';
 import type { Database } from './database.ts';
 
-const sameScope = `m.sender = :sender AND m.task_id = :task_id AND m.caller_session IS :session
-  AND m.message_id <> :message_id AND d.project = :project AND d.recipient = :recipient AND d.target_kind = :target_kind
+const sameScope = `m.sender = :sender AND m.task_id = :task_id
+  AND (m.caller_session IS :session OR m.caller_session IN (SELECT value FROM json_each(:sessions)))
+  AND d.project = :project AND d.recipient = :recipient AND d.target_kind = :target_kind
   AND d.intended_session IS :intended_session`;
 
 const inScope = `FROM message m JOIN delivery d ON d.message_id = m.message_id WHERE ${sameScope}`;
 
-const endOfTask = `SELECT m.message_id ${inScope} AND m.status IN ('result', 'failed', 'canceled') ORDER BY m.seq LIMIT 1`;
+const endOfTask = `SELECT m.message_id ${inScope} AND m.message_id <> :message_id AND m.status IN ('result', 'failed', 'canceled')
+  ORDER BY m.seq LIMIT 1`;
 
 /** At equal times the later arrival wins, so only a later time beats a message that has just arrived. */
 const newerUpdate = `
-  SELECT m.message_id ${inScope} AND m.status = 'update' AND m.created_at > :created_at
+  SELECT m.message_id ${inScope} AND m.message_id <> :message_id AND m.status = 'update' AND m.created_at > :created_at
   ORDER BY m.created_at DESC, m.seq DESC LIMIT 1`;
 
-const endOlder = `
-  UPDATE delivery SET superseded_by = :message_id, open = 0 WHERE superseded_by IS NULL AND delivery_id IN (
+const endOthers = `
+  UPDATE delivery SET superseded_by = :newest, open = 0
+  WHERE superseded_by IS NULL AND message_id <> :newest AND delivery_id IN (
     SELECT d.delivery_id ${inScope} AND m.status = 'update')`;
 
 export function tasks(database: Database): Tasks {
   return {
-    supersede: (message) => supersede(database, message),
+    supersede: (message, sessions) => supersede(database, message, sessions),
     mark: (row) => {
       database.run(
         `INSERT OR REPLACE INTO progress_marker (session_root, project, principal_id, task_id, since_ms)
@@ -57,29 +60,23 @@ export function tasks(database: Database): Tasks {
   };
 }
 
-function supersede(database: Database, message: Message): void {
+function supersede(database: Database, message: Message, sessions: readonly string[]): void {
   const { message_id, sender, task_id, project, recipient, target_kind, created_at } = message;
   if (task_id === undefined || message.status === undefined || message.status === 'needs_input') return;
   const scope = {
-    message_id,
     sender,
     task_id,
     session: message.provenance.session ?? null,
+    sessions: JSON.stringify(sessions),
     project,
     recipient,
     target_kind,
     intended_session: message.intended_session ?? null,
   };
-  if (message.status === 'update') {
-    const newer = database.get(endOfTask, scope) ?? database.get(newerUpdate, { ...scope, created_at });
-    if (newer !== undefined) {
-      database.run(
-        'UPDATE delivery SET superseded_by = ?, open = 0 WHERE message_id = ?',
-        newer.message_id as string,
-        message_id,
-      );
-      return;
-    }
-  }
-  database.run(endOlder, scope);
+  const than = { ...scope, message_id };
+  const newer =
+    message.status === 'update'
+      ? (database.get(endOfTask, than) ?? database.get(newerUpdate, { ...than, created_at }))
+      : undefined;
+  database.run(endOthers, { ...scope, newest: (newer?.message_id as string | undefined) ?? message_id });
 }

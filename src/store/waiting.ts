@@ -4,6 +4,7 @@
 import type { Waiting } from '../ports/mail.ts';
 import { type Database, literal } from './database.ts';
 import { isOpen, mine, needsNoTurn, parametersOf } from './inbox.ts';
+import { instantOf } from './instant.ts';
 import { messageColumns, messageOf, messageTables, storedColumns, storedOf } from './messages.ts';
 
 const stillWaits = `${isOpen}
@@ -30,11 +31,16 @@ export function waiting(database: Database, now: () => string): Waiting {
         )
         .map((row) => storedOf(row, now())),
     worthy: (inbox) =>
-      database.all(
-        `SELECT d.delivery_id, m.created_at FROM delivery d JOIN message m ON m.message_id = d.message_id
-         WHERE d.project = :project AND ${mine} AND ${stillWaits} AND NOT ${needsNoTurn} ORDER BY d.seq`,
-        { ...parametersOf(inbox), now: now() },
-      ) as unknown as { delivery_id: string; created_at: string }[],
+      database
+        .all(
+          `SELECT d.delivery_id, m.created_at FROM delivery d JOIN message m ON m.message_id = d.message_id
+           WHERE d.project = :project AND ${mine} AND ${stillWaits} AND NOT ${needsNoTurn} ORDER BY d.seq`,
+          { ...parametersOf(inbox), now: now() },
+        )
+        .map((row) => ({
+          delivery_id: row.delivery_id as string,
+          created_at: instantOf(row.created_at as string),
+        })),
     inboxes: (count) =>
       database.all(
         `SELECT d.recipient, d.project, count(*) AS waiting FROM delivery d WHERE ${isOpen}

@@ -2,6 +2,7 @@
 
 import { beforeEach, describe, expect, it } from 'vitest';
 import { acknowledge } from '../../src/mailbox/acknowledge.ts';
+import { Fault } from '../../src/protocol/errors.ts';
 import { disconnect } from '../../src/sessions/disconnect.ts';
 import { dispatch } from '../../src/sessions/dispatch.ts';
 import {
@@ -195,6 +196,13 @@ describe('a delivery to an exact session', () => {
     expect(await posted(desk, toSession({ recipient: 's2' }))).toMatchObject({ quieted: 'taken_in' });
     expect(desk.handed).toHaveLength(1);
     expect(attempts()).toHaveLength(1);
+    // What the store knows needs no router; of the session nothing is known then.
+    desk.onNotify = () => Promise.reject(new Fault('router_unreachable', 'none'));
+    const unasked = await posted(desk, unheard);
+    expect(unasked).toMatchObject({ quieted: 'taken_in', recipient_presence: 'not_checked' });
+    const accepted = await posted(desk, request);
+    expect(accepted.native_delivery).toEqual(first.native_delivery);
+    expect(accepted.recipient_presence).toBe('not_checked');
   });
 });
 

@@ -27,6 +27,8 @@ export interface Client {
   handed(): string[];
   accept(frame: Frame | undefined, over?: Frame): Promise<unknown>;
   reject(frame: Frame | undefined, failure_code?: string): Promise<unknown>;
+  /** Renews its lease. */
+  beat(): Promise<unknown>;
   /** Its socket closes. */
   leave(): Promise<void>;
 }
@@ -39,6 +41,7 @@ export interface Exchange {
   /** The answer to a registration, whatever it is. */
   ask(session_id: string, over?: Frame): Promise<unknown>;
   notify(delivery_id: string, over?: Frame): Promise<NotifyAnswer>;
+  status(): Promise<unknown>;
 }
 
 export const credentials = { auth_token: 'token', postbell_version: '0.1.0' };
@@ -82,6 +85,7 @@ export function openExchange(desk: Scene, over: { version?: string; instance?: s
       const asked = { auth_token: 'token', project: 'shop', delivery_id, wait: true, ...more };
       return (await handlers.notify(newPeer(desk).peer, asked)) as NotifyAnswer;
     },
+    status: async () => handlers.status(newPeer(desk).peer, credentials),
   };
 }
 
@@ -102,6 +106,10 @@ function clientOf(context: RouterContext, handlers: Handlers, peer: Peer, frames
       handlers.host_accept(peer, { ...of(frame), content: 'notice', receipt: { taken: true }, ...over }),
     reject: async (frame, failure_code = 'adapter_rejected') =>
       handlers.host_reject(peer, { ...of(frame), failure_code }),
+    beat: async () => {
+      const { project, session_id } = registration(String(peer.connection?.session_id));
+      return handlers.heartbeat(peer, { project, session_id, ...of(undefined) });
+    },
     leave: () => dropPeer(context, peer, 'socket_closed'),
   };
 }

@@ -152,7 +152,10 @@ describe('a fallback', () => {
     desk.host = () => ({ outcome: 'rejected', failure_code: 'adapter_rejected' });
     database.left = 6;
     const failed = refused(await post({ ...desk, store }, toSession));
-    expect(failed.code).toBe('store_unwritable');
+    expect(failed.code).toBe('recipient_unavailable');
+    expect(failed.message).toMatch(
+      /the message is kept as msg_\w+; no copy for its principal: store_unwritable, /,
+    );
     const { message_id } = failed.details as { message_id: string };
     expect(desk.rows('SELECT message_id FROM message WHERE message_id = ?', message_id)).toHaveLength(1);
   });

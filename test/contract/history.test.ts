@@ -44,6 +44,18 @@ async function say(payload: string, from: 'alice' | 'bob', over = {}) {
 }
 
 describe('a conversation', () => {
+  it('[INB-086] holds what was meant for the session under a name that it no longer has', async () => {
+    await posted(desk, { recipient: 'robert', intended_session: 'b1', payload: 'meant for b1' });
+    await posted(desk, { recipient: 'robert', payload: 'for robert' });
+    await posted(desk, { recipient: 'robert', intended_session: 'b2', payload: 'meant for b2' });
+    expect(waiting()).toEqual(['meant for b1']);
+    const payloads = async (over = {}) => (await read(over)).messages.map(({ payload }) => payload);
+    expect(await payloads()).toEqual(['meant for b1']);
+    expect(await read({ consume: true })).toMatchObject({ consumed: 1 });
+    expect(waiting()).toEqual([]);
+    expect(await payloads()).toEqual(['meant for b1']);
+  });
+
   it('merges both directions in time order, newest last, the last 20 or as many as asked for', async () => {
     await say('a1', 'alice');
     await say('b1', 'bob');

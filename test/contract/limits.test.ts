@@ -91,6 +91,20 @@ const most: [Name, number, string, Record<string, (n: number) => Answer | Promis
     { text: async (n) => answerOf(await post(desk, { payload: 'x'.repeat(n - 2) })) },
   ],
   [
+    'payloadDepthMax',
+    200,
+    invalid,
+    {
+      json: async (n) =>
+        answerOf(
+          await post(desk, {
+            content_type: 'application/json',
+            payload: JSON.parse('['.repeat(n) + ']'.repeat(n)),
+          }),
+        ),
+    },
+  ],
+  [
     'nameCharactersMax',
     200,
     invalid,
@@ -215,6 +229,7 @@ const elsewhere: Partial<Record<Name, [number: string, file: string]>> = {
   writeLockWaitMs: ['5 s', 'contract/locked.test.ts'],
   hostOutcomeWaitMsMin: ['100', 'contract/router.test.ts'],
   hostOutcomeWaitMsMax: ['600_000', 'contract/router.test.ts'],
+  answerPayloadCharactersMax: ['524_288', 'contract/long-answers.test.ts'],
   failuresMax: ['64', 'contract/failed.test.ts'],
   listenerBatchRowsMax: ['64', 'contract/listen.test.ts'],
   listenerBatchBytesMax: ['262_144', 'contract/listen.test.ts'],

@@ -80,8 +80,12 @@ describe('an update', () => {
       await at(5, 'five seconds later');
       await at(-5, 'five seconds earlier');
       expect(waiting()).toEqual(['the end']);
+      const messages = ok(receive(desk, { project: 'shop' }, bob)).messages.map(({ receipt }) => receipt);
+      ok(await acknowledge(desk, { project: 'shop', messages }, bob));
+      await at(5, 'after the end was taken in');
+      expect(waiting()).toEqual([]);
       await update('new work', { task_id: 't-2' });
-      expect(waiting()).toEqual(['the end', 'new work']);
+      expect(waiting()).toEqual(['new work']);
     },
   );
 

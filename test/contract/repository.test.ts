@@ -82,7 +82,9 @@ describe('a directory', () => {
     git(main, 'commit', '-q', '--allow-empty', '-m', 'first');
     git(main, 'worktree', 'add', '-q', path.join(home, 'tree'));
     symlinkSync(main, path.join(home, 'link'));
-    const places = [main, directory('main', 'src', 'deep'), path.join(home, 'link'), path.join(home, 'tree')];
+    const deep = directory('main', 'src', 'deep');
+    symlinkSync(deep, path.join(home, 'deep-link'));
+    const places = [main, deep, ...['link', 'deep-link', 'tree'].map((name) => path.join(home, name))];
     expect((await identities(places)).size).toBe(1);
     const url = 'https://git.example/team/shop';
     expect(

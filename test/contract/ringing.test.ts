@@ -2,14 +2,14 @@
 // The times at which it rings again are in schedule.test.ts.
 
 import { beforeEach, describe, expect, it } from 'vitest';
-import { runNotifier } from '../../src/mailbox/notifier.ts';
+import { notifierLockName, runNotifier } from '../../src/mailbox/notifier.ts';
 import { receipts } from '../../src/mailbox/receipts.ts';
 import { reconcile } from '../../src/mailbox/ring.ts';
 import type { Bell } from '../../src/ports/bell.ts';
 import { dispatch } from '../../src/sessions/dispatch.ts';
 import { locksIn } from '../../src/store/lock.ts';
 import { settle } from './clock.ts';
-import { attach, letter, ok, post, posted, type Scene, sessionCaller } from './desk.ts';
+import { atEnd, attach, letter, ok, post, posted, type Scene, sessionCaller } from './desk.ts';
 import { failingStore } from './failing.ts';
 import { fault, openRung, type Rung, ringing, startMs } from './rung.ts';
 
@@ -185,6 +185,21 @@ describe('one session', () => {
     await desk.clock.advance(10_000);
     expect(rungAt()).toEqual([0]);
     expect(desk.rows('SELECT DISTINCT session_root FROM reservation')).toEqual([{ session_root: 's1' }]);
+  });
+});
+
+describe('a notifier', () => {
+  it('[INB-047] rings nothing while another process holds the lock of its session, and rings once it is free', async () => {
+    const locks = locksIn(desk.directory);
+    const other = locks.tryTake(notifierLockName(desk, 's1'));
+    const { stop } = runNotifier(desk, locks, ringing, bell, fault);
+    atEnd(stop);
+    await posted(desk, { recipient: 'bob' });
+    await desk.clock.advance(60_000);
+    expect([rungAt(), reservations()]).toEqual([[], []]);
+    other?.release();
+    await desk.clock.advance(1_000);
+    expect(rungAt()).toHaveLength(1);
   });
 });
 

@@ -23,7 +23,8 @@ import {
   receiptsFields,
   receiveFields,
 } from '../../src/protocol/requests.ts';
-import { alice, ok, openScene, post, posted, read, refused } from './desk.ts';
+import { readName } from '../../src/protocol/scope.ts';
+import { alice, attach, ok, openScene, post, posted, read, refused, sessionCaller } from './desk.ts';
 
 const decomposed = 'cafe\u0301';
 const composed = 'caf\u00e9';
@@ -83,6 +84,28 @@ describe('an inbox', () => {
     expect(await of('reviewer')).toEqual([]);
     expect(await of('Reviewer')).toEqual(['Reviewer']);
     expect(await of('team/reviewer')).toEqual(['team/reviewer']);
+    // Each name that a scope has: a twin in another case is another one.
+    await posted(desk, { project: 'Shop', recipient: 'bob' });
+    expect(ok(await poll(desk, { project: 'Shop', recipient: 'bob' })).events).toHaveLength(1);
+    expect(ok(await poll(desk, { project: 'shop', recipient: 'bob' })).events).toEqual([]);
+    const registered = await attach(desk, 'S1', { principal_id: 'Bob' });
+    expect(desk.store.read((tx) => tx.sessions.connection(registered.connection_id))).toMatchObject({
+      session_id: 'S1',
+      principal_id: 'Bob',
+    });
+    expect(await posted(desk, { recipient: 'bob' })).toMatchObject({ recipient_presence: 'unknown' });
+    expect(await posted(desk, { recipient: 'Bob' })).toMatchObject({ recipient_presence: 'live' });
+    const meant = await posted(desk, { recipient: 'Bob', intended_session: 'S1' });
+    expect(meant.intended_session).toBe('S1');
+    const seen = (session: string) =>
+      ok(receive(desk, { project: 'shop', limit: 100 }, sessionCaller(session, 'nobody'))).messages;
+    expect(seen('S1').map(({ message_id }) => message_id)).toContain(meant.message_id);
+    expect(seen('s1')).toEqual([]);
+  });
+
+  it('[MSG-010] is what every name of a frame and of a call is read by', () => {
+    for (const field of ['project', 'recipient', 'principal_id', 'intended_session', 'actor'])
+      expect(readName(field, 'Team/Reviewer X')).toBe('Team/Reviewer X');
   });
 
   it('[MSG-011] gives a prefix no meaning', async () => {
@@ -107,6 +130,7 @@ describe('an inbox', () => {
     expect([spaced.sender, spaced.message_id === second.message_id]).toEqual([` ${composed}\t`, false]);
     expect(ok(await poll(desk, { project: 'shop', recipient: 'bob' })).events).toHaveLength(3);
     expect(ok(await post(desk, { sender: '\u{1f426}'.repeat(200) })).sender).toHaveLength(400);
+    expect(ok(await post(desk, { sender: 'x' })).sender).toBe('x');
     for (const sender of ['', '\u{1f426}'.repeat(201)])
       expect(refused(await post(desk, { sender })).code).toBe('invalid_request');
   });

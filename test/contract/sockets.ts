@@ -24,10 +24,13 @@ export async function pass(clock: FakeClock, ms: number, stepMs = 250): Promise<
 }
 
 /** The real router of the scene at a socket; ends with the test. */
-export async function openRouter(desk: Scene, over: { version?: string } = {}): Promise<string> {
+export async function openRouter(
+  desk: Scene,
+  over: { version?: string; hostOutcomeWaitMs?: number } = {},
+): Promise<string> {
   const socketPath = path.join(temporaryDirectory(), 'router.sock');
   const router = routerServer({
-    ports: desk.board,
+    ports: { ...desk.board, hostOutcomeWaitMs: over.hostOutcomeWaitMs ?? desk.board.hostOutcomeWaitMs },
     token: 'token',
     log: { info: () => {}, warn: () => {} },
     pid: 1,

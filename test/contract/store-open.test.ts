@@ -13,6 +13,7 @@ import { Fault } from '../../src/protocol/errors.ts';
 import { sendFields } from '../../src/protocol/requests.ts';
 import { Database } from '../../src/store/database.ts';
 import { openStore } from '../../src/store/open.ts';
+import { root } from '../process/postbell.ts';
 import { seededRandom } from './clock.ts';
 import {
   alice,
@@ -102,15 +103,34 @@ describe('the store', () => {
     expect(readFileSync(newer).equals(kept)).toBe(true);
   });
 
-  it('[MSG-006] keeps nothing of a migration that failed', async () => {
+  it.each(['another program', 'a newer release'])(
+    '[MSG-006] of %s is left to the byte, whatever its journal mode',
+    async (whose) => {
+      for (const mode of ['delete', 'wal']) {
+        const file = path.join(temporaryDirectory(), 'postbell.db');
+        const driver = new BetterSqlite3(file);
+        driver.pragma(`journal_mode = ${mode}`);
+        driver.exec('CREATE TABLE launcher (x)');
+        if (whose === 'a newer release') driver.pragma('user_version = 99');
+        driver.close();
+        const before = readFileSync(file);
+        expect(await codeOf(file)).toBe('store_unreadable');
+        expect(readFileSync(file).equals(before)).toBe(true);
+      }
+    },
+  );
+
+  it('[MSG-006] of an older release whose migration fails is left to the byte', async () => {
     const file = path.join(temporaryDirectory(), 'postbell.db');
     const driver = new BetterSqlite3(file);
-    driver.exec('CREATE TABLE launcher (x)');
+    driver.pragma('journal_mode = WAL');
+    driver.exec(readFileSync(path.join(root, 'src/store/sql/001-local-mail.sql'), 'utf8'));
+    driver.exec('CREATE TABLE router_run (x)');
+    driver.pragma('user_version = 1');
     driver.close();
+    const before = readFileSync(file);
     expect(await codeOf(file)).toBe('store_unreadable');
-    const after = new BetterSqlite3(file, { readonly: true });
-    expect(after.prepare('SELECT name FROM sqlite_schema').all()).toEqual([{ name: 'launcher' }]);
-    after.close();
+    expect(readFileSync(file).equals(before)).toBe(true);
   });
 
   it('is opened again with all that was in it, and sees what others commit', async () => {
@@ -122,7 +142,7 @@ describe('the store', () => {
     await posted(desk);
     expect(other.changed()).toBe(true);
     expect(other.read((tx) => tx.feed.end().message)).toBe(2);
-    expect(desk.rows('PRAGMA user_version')).toEqual([{ user_version: 2 }]);
+    expect(desk.rows('PRAGMA user_version')).toEqual([{ user_version: 3 }]);
   });
 });
 

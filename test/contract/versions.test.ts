@@ -92,6 +92,7 @@ describe('a registration that fails', () => {
     for (const [over, code] of refusals)
       expect([over, refused(await router.ask('s1', over)).code]).toEqual([over, code]);
     expect(desk.counts()).toEqual({ ...before, router_superseded: 1 });
+    expect(await router.status()).toMatchObject({ live_connections: 1 });
     expect(desk.rows('SELECT session_id FROM session')).toEqual([{ session_id: 'live' }]);
     // The store refuses: the write is undone as a whole.
     desk.store.write = () => Promise.reject(new Error('no'));

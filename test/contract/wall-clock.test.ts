@@ -20,7 +20,7 @@ beforeEach(async () => {
 });
 
 describe.each([-dayMs, dayMs])('a wall clock that is set by %d ms', (jump) => {
-  it('ends no waiting, turns no order around, and loses no event of a cursor', async () => {
+  it('[INB-065] ends no waiting, turns no order around, and loses no event of a cursor', async () => {
     const before = await posted(desk, { payload: 'before' });
     const seen = ok(await poll(desk, inbox));
     desk.clock.jump(jump);

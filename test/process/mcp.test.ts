@@ -307,6 +307,42 @@ describe('postbell mcp', () => {
     }
   });
 
+  it('gives out the longest mail in answers that its client takes, and consumes no more than it shows', async () => {
+    for (let nth = 0; nth < 20; nth += 1)
+      await answer(home.env, home.project, ['send', 'alice', '--json'], '\u007f'.repeat(65_534));
+    const read = await alice.call('receive_messages', { limit: 100 });
+    const count = (read.data.messages as unknown[]).length;
+    expect([count > 1, count + (read.data.remaining as number)]).toEqual([true, 20]);
+    const peer = (read.data.messages as { sender: string }[])[0]?.sender;
+    const history = await alice.call('conversation_history', { peer, limit: 100, consume: true });
+    expect(history.data.consumed).toBe((history.data.messages as unknown[]).length);
+    const rest = await alice.call('receive_messages', { limit: 100 });
+    expect((rest.data.messages as unknown[]).length + (rest.data.remaining as number)).toBe(
+      20 - (history.data.consumed as number),
+    );
+  });
+
+  it.each(['a request beyond what a connection takes', 'the end of its output'])(
+    'ends by %s, and is live no more',
+    async (why) => {
+      const raw = home.start(['mcp'], { CLAUDE_CODE_SESSION_ID: 'raw', CLAUDE_PROJECT_DIR: home.project });
+      const say = (message: object) =>
+        raw.child.stdin?.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
+      const clientInfo = { name: 'raw', version: '1' };
+      const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo };
+      say({ id: 1, method: 'initialize', params });
+      say({ method: 'notifications/initialized' });
+      await liveCards(home, project, 2);
+      raw.child.stdin?.on('error', () => {});
+      if (why === 'the end of its output') raw.child.stdout?.destroy();
+      else say({ id: 2, method: 'tools/call', params: { name: 'x', arguments: { y: 'z'.repeat(11e6) } } });
+      say({ id: 3, method: 'ping' });
+      expect((await raw.exited).code).toBe(0);
+      expect(raw.stderr()).toBe('postbell: the connection to the host broke; this server ends\n');
+      await liveCards(home, project, 1);
+    },
+  );
+
   it('has no project where nothing binds one', async () => {
     const lost = await openSession(home, { CLAUDE_PROJECT_DIR: '', POSTBELL_SESSION: 'lost' });
     const { data } = await lost.call('message', { action: 'poll', recipient: 'alice' });

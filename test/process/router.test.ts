@@ -106,6 +106,26 @@ describe('postbell router', () => {
     expect(readFileSync(socket, 'utf8')).toBe('somebody else');
   });
 
+  it.each(['removed', 'replaced', 'emptied', 'opened to others'])(
+    'has its token again within seconds where that was %s',
+    async (what) => {
+      const router = await running();
+      const file = path.join(data, 'router.token');
+      const token = readFileSync(file, 'utf8');
+      if (what === 'removed') unlinkSync(file);
+      if (what === 'replaced') writeFileSync(file, `${'0'.repeat(64)}\n`);
+      if (what === 'emptied') writeFileSync(file, '');
+      if (what === 'opened to others') chmodSync(file, 0o644);
+      expect((await postbell(home.env, home.project, ['router', 'status'])).code).toBe(1);
+      await until(
+        'it answers again',
+        async () => (await postbell(home.env, home.project, ['router', 'status'])).code === 0,
+      );
+      expect([readFileSync(file, 'utf8'), mode(file)]).toEqual([token, 0o600]);
+      expect(router.child.exitCode).toBeNull();
+    },
+  );
+
   it('[SES-068] refuses a socket path over 103 bytes before it makes anything; mail goes on', async () => {
     const at = (bytes: number): string => `/${'é'.repeat(20)}${'x'.repeat(bytes - 41)}`;
     const long = { ...home.env, POSTBELL_ROUTER_SOCKET: at(104) };
@@ -120,6 +140,10 @@ describe('postbell router', () => {
     expect(
       await postbell({ ...home.env, POSTBELL_ROUTER_SOCKET: 'relative.sock' }, home.project, ['router']),
     ).toEqual(failed('invalid_socket_path'));
+    const deep = path.join(home.dir, 'x'.repeat(90));
+    const derived = await postbell({ ...home.env, POSTBELL_HOME: deep }, home.project, ['router']);
+    expect(derived).toEqual(failed('socket_path_too_long'));
+    expect(existsSync(deep)).toBe(false);
     const padding = 103 - Buffer.byteLength(path.join(home.dir, 'é.sock'));
     const fits = path.join(home.dir, `é${'x'.repeat(padding)}.sock`);
     expect(Buffer.byteLength(fits)).toBe(103);

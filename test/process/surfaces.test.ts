@@ -109,9 +109,19 @@ describe('the tool message and the commands', () => {
         hint: expect.any(String),
       },
     });
+    const unknown = await session.client.callTool({ name: 'no_such_tool', arguments: {} });
+    expect(unknown).toMatchObject({
+      isError: true,
+      structuredContent: { error: { code: 'invalid_request', fault: 'caller' } },
+    });
+    const field = await call({ recipient: '/x', message_id: 'none' });
+    expect(field).toMatchObject({
+      isError: true,
+      structuredContent: { error: { code: 'path_shaped_identifier', details: { field: 'recipient' } } },
+    });
     const right = await session.client.callTool({ name: 'receive_messages', arguments: {} });
     expect(right.isError ?? false).toBe(false);
-    for (const { content, structuredContent } of [wrong, right]) {
+    for (const { content, structuredContent } of [wrong, unknown, field, right]) {
       expect(content).toHaveLength(1);
       const [item] = content as { type: string; text: string }[];
       expect(item?.type).toBe('text');

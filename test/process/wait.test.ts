@@ -163,7 +163,7 @@ describe('postbell wait', () => {
     expect(slow.stderr()).toMatch(/no approval of anything\.\n$/);
   });
 
-  it('passes over a notice whose mail was taken in meanwhile', async () => {
+  it('[INB-124] passes over a notice, in silence, whose mail was taken in meanwhile', async () => {
     await scene.send('taken before the turn ends');
     const { data } = await scene.session.call('receive_messages', {});
     const receipts = (data.messages as { receipt: object }[]).map(({ receipt }) => receipt);

@@ -140,8 +140,11 @@ const passesAll: Tamper = altered(['listener'], (tx) => ({
 
 const endsTasksWithQuestions: Tamper = altered(['command', 'server'], (tx) => ({
   tasks: {
-    supersede: (message) =>
-      tx.tasks.supersede(message.status === 'needs_input' ? { ...message, status: 'result' } : message),
+    supersede: (message, sessions) =>
+      tx.tasks.supersede(
+        message.status === 'needs_input' ? { ...message, status: 'result' } : message,
+        sessions,
+      ),
   },
 }));
 

@@ -42,6 +42,8 @@ export async function serveMcp(options: {
   input: Readable;
   output: Writable;
   onInitialized(): void;
+  /** The input ended, or the connection broke: nothing is answered any more. */
+  onClosed(): void;
 }): Promise<McpServer> {
   const server = new Server(
     { name: 'postbell', version },
@@ -67,6 +69,7 @@ export async function serveMcp(options: {
     }
   });
   server.oninitialized = options.onInitialized;
+  server.onclose = options.onClosed;
   await server.connect(new StdioServerTransport(options.input, options.output));
   return {
     clientName: () => plainName(server.getClientVersion()?.name ?? '') || 'mcp',

@@ -21,7 +21,7 @@ const mayChange = new Set(['open', 'superseded_by']);
 export const acknowledgedIsNeverLost: MakeChecker = ({ facts, rows, broken }): Checker => {
   const answered = new Set<string>();
   const letters = new Map<string, SendRequest>();
-  const tasks = new Tasks();
+  const tasks = new Tasks((id) => facts.chain(id));
 
   const changed = (before: Row, after: Row, takenIn: ReadonlySet<unknown>): void => {
     const id = after.delivery_id;

@@ -16,28 +16,41 @@ interface Task {
 
 const endings = new Set(['result', 'failed', 'canceled']);
 
-/** By scope: sender and its session, task, and the inbox it is told to. */
+const keyOf = (
+  { project, recipient, toSession, intended }: Delivery,
+  { sender, task_id }: Row,
+  session: string | null,
+): string => JSON.stringify([sender, session, task_id, project, recipient, toSession, intended]);
+
+/** By scope: sender and its session under all its ids, task, and the inbox it is told to. */
 export class Tasks {
   readonly #tasks = new Map<string, Task>();
+  readonly #chain: (id: string) => readonly string[];
+
+  constructor(chain: (id: string) => readonly string[]) {
+    this.#chain = chain;
+  }
 
   /** Undefined where the message is neither progress of a task nor its end. */
   scopeOf(delivery: Delivery, message: Row): string | undefined {
     const { task_id, status } = message;
     if (task_id === null || (status !== 'update' && !endings.has(status as string))) return undefined;
-    const { project, recipient, toSession, intended } = delivery;
-    return JSON.stringify([
-      message.sender,
-      message.caller_session,
-      task_id,
-      project,
-      recipient,
-      toSession,
-      intended,
-    ]);
+    return keyOf(delivery, message, this.#ids(message)[0] ?? null);
   }
 
+  #ids({ caller_session }: Row): readonly string[] {
+    return caller_session === null ? [] : this.#chain(caller_session as string);
+  }
+
+  /** What the ids of a session were told apart has one scope from the first message on that comes after their link. */
   add(scope: string, delivery: Delivery, message: Row): void {
-    const task = this.#tasks.get(scope) ?? { updates: [], ends: new Set() };
+    const task: Task = { updates: [], ends: new Set() };
+    for (const key of new Set([scope, ...this.#ids(message).map((id) => keyOf(delivery, message, id))])) {
+      const part = this.#tasks.get(key);
+      task.updates.push(...(part?.updates ?? []));
+      for (const end of part?.ends ?? []) task.ends.add(end);
+      this.#tasks.delete(key);
+    }
     this.#tasks.set(scope, task);
     if (message.status !== 'update') task.ends.add(delivery.messageId);
     else task.updates.push({ delivery, createdAt: message.created_at as string });
