@@ -141,21 +141,14 @@ function token({ places, random }: RouterGround): string {
   return (readPrivateFile(places.routerToken) as string).trim();
 }
 
-/** Puts the token back that somebody removed or replaced: nobody could ask this router for anything any more. */
+/**
+ * Puts the token back that somebody removed or replaced: nobody could ask this router for anything any more. Fault
+ * `insecure_path` where it is open to others: that is for the owner to mend.
+ */
 function keepToken({ places: { routerToken } }: RouterGround, secret: string): void {
-  if (tokenIn(routerToken) === secret) return;
+  if (readPrivateFile(routerToken)?.trim() === secret) return;
   rmSync(routerToken, { force: true });
   createPrivateOnce(routerToken, `${secret}\n`);
-}
-
-/** Undefined where there is none, or none that may be trusted. */
-function tokenIn(file: string): string | undefined {
-  try {
-    return readPrivateFile(file)?.trim();
-  } catch (error) {
-    if (error instanceof Fault) return undefined;
-    throw error;
-  }
 }
 
 /**
@@ -180,14 +173,19 @@ function tick(
   };
   const unwatch = wake.watch(() => look(() => {}));
   let cancel = (): void => {};
+  /** What is wrong with the places, said once. */
+  let wrong: string | undefined;
   const again = (): void => {
     cancel = clock.after(limits.wakeTickMs, again);
     server.expireLeases().catch(failed);
     look(() => wake.touch());
     try {
       checkPlaces();
+      wrong = undefined;
     } catch (error) {
-      failed(error);
+      const { code } = describeError(error);
+      if (code !== wrong) failed(error);
+      wrong = code;
     }
   };
   again();

@@ -61,8 +61,13 @@ export async function handOver(
 
 /** What the session took or accepted before needs no router to be said. */
 function unlessKnown(desk: Desk, { delivery_id }: Message, refusal: Refusal): Result<Known> {
-  const known = desk.store.read((tx) => knownAnswer(tx, delivery_id));
-  return known === undefined ? refusal : { ...known, unasked: true };
+  try {
+    const known = desk.store.read((tx) => knownAnswer(tx, delivery_id));
+    return known === undefined ? refusal : { ...known, unasked: true };
+  } catch (error) {
+    if (error instanceof Fault) return refusal;
+    throw error;
+  }
 }
 
 const unavailable = (reason: string): string => {

@@ -16,7 +16,7 @@ export const limits = {
   discoverCountMax: 100,
   discoverCountDefault: 50,
   receiveCountMax: 100,
-  /** Of the payloads in one answer, as they are stored. Written for a model, one may grow to 14 times its length. */
+  /** Of the payloads in one answer, as they are stored, in UTF-16 units. Written for a model, one may take 14 bytes. */
   answerPayloadCharactersMax: 524_288,
   receiveCountDefault: 20,
   acknowledgeCountMax: 100,

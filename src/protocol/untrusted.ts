@@ -45,9 +45,15 @@ export function inertValue(value: Json): Json {
   if (Array.isArray(value)) return value.map(inertValue);
   if (!isObject(value)) return value;
   const members = new Map<string, Json>();
+  const twins = new Map<string, number>();
   for (const [name, member] of Object.entries(value)) {
     let shown = inertValue(name) as string;
-    while (members.has(shown)) shown = `${shown}'`;
+    // Of names that become one, the later ones are numbered.
+    for (const plain = shown; members.has(shown); ) {
+      const nth = (twins.get(plain) ?? 1) + 1;
+      twins.set(plain, nth);
+      shown = `${plain}'${nth}`;
+    }
     members.set(shown, inertValue(member as Json));
   }
   return Object.fromEntries(members) as Json;

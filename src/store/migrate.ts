@@ -12,11 +12,16 @@ const migrations: readonly string[] = [localMail, wholeMail, meantMail];
 /** Whether the store must be written before it can be used. Fault where another program or a newer release made it. */
 export function needsMigration(database: Database, path: string): boolean {
   // One statement, one snapshot: another process may make the store this very moment.
-  const { version, used } = database.get(
-    'SELECT user_version AS version, EXISTS (SELECT 1 FROM sqlite_schema) AS used FROM pragma_user_version',
-  ) as { version: number; used: 0 | 1 };
-  if (version === 0 && used === 1)
-    throw new Fault('store_unreadable', `the database is another program's: ${path}`);
+  const { version, tables, ours } = database.get(
+    `SELECT user_version AS version, (SELECT count(*) FROM sqlite_schema) AS tables,
+       (SELECT count(*) FROM sqlite_schema WHERE name IN ('message', 'delivery', 'idempotency')) AS ours
+     FROM pragma_user_version`,
+  ) as { version: number; tables: number; ours: number };
+  if (version <= migrations.length && (version === 0 ? tables > 0 : ours < 3))
+    throw new Fault(
+      'store_unreadable',
+      `the database is not one of Postbell, or has lost its version: ${path}`,
+    );
   if (version > migrations.length)
     throw new Fault(
       'store_unreadable',

@@ -203,6 +203,11 @@ describe('a delivery to an exact session', () => {
     const accepted = await posted(desk, request);
     expect(accepted.native_delivery).toEqual(first.native_delivery);
     expect(accepted.recipient_presence).toBe('not_checked');
+    const unreadable = (): never => {
+      throw new Fault('store_unreadable', 'no');
+    };
+    const gone = refused(await post({ ...desk, store: { ...desk.store, read: unreadable } }, unheard));
+    expect(gone).toMatchObject({ code: 'router_unreachable', details: pick(kept) });
   });
 });
 

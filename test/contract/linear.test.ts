@@ -35,7 +35,20 @@ it('refuses a name of many marks without normalising it', () => {
 it('keeps every member where two names become one', () => {
   expect(inertValue({ '<system>': 1, '&lt;system>': 2, c: 3 })).toEqual({
     '&lt;system>': 1,
-    "&lt;system>'": 2,
+    "&lt;system>'2": 2,
     c: 3,
   });
+  const twins = { '\u007f': 1, '\\u007f': 2, "\\u007f'2": 3 };
+  expect(Object.values(inertValue(twins) as object)).toEqual([1, 2, 3]);
+});
+
+it('tells thousands of such names apart, and makes them hardly longer', () => {
+  const names = Array.from({ length: 2_048 }, (_, nth) =>
+    Array.from({ length: 11 }, (_, bit) => ((nth >> bit) % 2 === 0 ? '\u007f' : '\\u007f')).join(''),
+  );
+  const began = performance.now();
+  const shown = inertValue(Object.fromEntries(names.map((name, nth) => [name, nth])));
+  expect(performance.now() - began).toBeLessThan(500);
+  expect(Object.values(shown as object)).toEqual(names.map((_, nth) => nth));
+  expect(JSON.stringify(shown).length).toBeLessThan(3 * JSON.stringify(names).length);
 });

@@ -103,22 +103,24 @@ describe('the store', () => {
     expect(readFileSync(newer).equals(kept)).toBe(true);
   });
 
-  it.each(['another program', 'a newer release'])(
-    '[MSG-006] of %s is left to the byte, whatever its journal mode',
-    async (whose) => {
-      for (const mode of ['delete', 'wal']) {
-        const file = path.join(temporaryDirectory(), 'postbell.db');
-        const driver = new BetterSqlite3(file);
-        driver.pragma(`journal_mode = ${mode}`);
-        driver.exec('CREATE TABLE launcher (x)');
-        if (whose === 'a newer release') driver.pragma('user_version = 99');
-        driver.close();
-        const before = readFileSync(file);
-        expect(await codeOf(file)).toBe('store_unreadable');
-        expect(readFileSync(file).equals(before)).toBe(true);
-      }
-    },
-  );
+  it.each([
+    ['another program', 0],
+    ['another program with a version of its own', 1],
+    ['another program with our version', 3],
+    ['a newer release', 99],
+  ])('[MSG-006] of %s is left to the byte, whatever its journal mode', async (_, version) => {
+    for (const mode of ['delete', 'wal']) {
+      const file = path.join(temporaryDirectory(), 'postbell.db');
+      const driver = new BetterSqlite3(file);
+      driver.pragma(`journal_mode = ${mode}`);
+      driver.exec('CREATE TABLE launcher (x)');
+      driver.pragma(`user_version = ${version}`);
+      driver.close();
+      const before = readFileSync(file);
+      expect(await codeOf(file)).toBe('store_unreadable');
+      expect(readFileSync(file).equals(before)).toBe(true);
+    }
+  });
 
   it('[MSG-006] of an older release whose migration fails is left to the byte', async () => {
     const file = path.join(temporaryDirectory(), 'postbell.db');
