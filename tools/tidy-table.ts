@@ -60,7 +60,20 @@ export const layers: Readonly<Record<string, Layer>> = {
   compose: {
     imports: [...pure, ...useCases, ...adapters],
     vendors: ['node:*'],
-    siblings: { shared: ['store', 'local', 'identity', 'project', 'daemon', 'launch', 'failure', 'ending'] },
+    siblings: {
+      shared: [
+        'store',
+        'local',
+        'identity',
+        'recipient',
+        'reachable',
+        'project',
+        'daemon',
+        'launch',
+        'failure',
+        'ending',
+      ],
+    },
   },
 };
 

@@ -9,9 +9,10 @@ import { say } from '../platform/stderr.ts';
 import { Fault } from '../protocol/errors.ts';
 import { runCli } from '../surfaces/cli/run.ts';
 import { failWithoutOutput } from './failure.ts';
-import { hostSession, pinIgnored, pinnedSession, principalOf } from './identity.ts';
+import { hostSession, pinIgnored, pinnedSession } from './identity.ts';
 import { openLocal } from './local.ts';
 import { projectOf } from './project.ts';
+import { principalOf } from './recipient.ts';
 
 export async function main(words: readonly string[]): Promise<void> {
   failWithoutOutput(words);

@@ -7,8 +7,9 @@ import { limits } from '../protocol/limits.ts';
 import { readPayload } from '../surfaces/hooks/input.ts';
 import { sessionStart } from '../surfaces/hooks/session-start.ts';
 import { note, orFail } from './failure.ts';
-import { hostProcess, principalOf } from './identity.ts';
+import { hostProcess } from './identity.ts';
 import { projectOfHost } from './project.ts';
+import { principalOf } from './recipient.ts';
 import { openGround } from './store.ts';
 
 export function main(words: readonly string[]): Promise<void> {

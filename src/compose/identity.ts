@@ -2,8 +2,8 @@
 
 import { type Environment, setting } from '../platform/environment.ts';
 import { commandLine, isAlive, parentOf, startTime } from '../platform/processes.ts';
-import { isRefusal, type Result } from '../protocol/errors.ts';
-import { isSessionId, readName, sessionIdRule, sessionScopedPrincipal } from '../protocol/scope.ts';
+import { limits } from '../protocol/limits.ts';
+import { isSessionId, sessionIdRule } from '../protocol/scope.ts';
 import type { HostKind } from '../protocol/session.ts';
 import type { HostProcess } from '../sessions/alias.ts';
 
@@ -28,25 +28,6 @@ export function pinIgnored(environment: Environment): string | undefined {
   return pinned === undefined || isSessionId(pinned) ? undefined : sessionIdRule;
 }
 
-function declaredRecipient(environment: Environment): Result<string> | undefined {
-  const declared = setting(environment, 'POSTBELL_RECIPIENT');
-  return declared === undefined ? undefined : readName('POSTBELL_RECIPIENT', declared);
-}
-
-/** Why a declared recipient does not count; undefined where there is none, or a valid one. */
-export function recipientIgnored(environment: Environment): string | undefined {
-  const name = declaredRecipient(environment);
-  return isRefusal(name) ? name.message : undefined;
-}
-
-/** The declared recipient if it is valid; else a principal that only this session has. */
-export function principalOf(environment: Environment, host: HostKind, sessionId: string): string {
-  const name = declaredRecipient(environment);
-  return name === undefined || isRefusal(name) ? sessionScopedPrincipal(host, sessionId) : name;
-}
-
-const ancestryMax = 6;
-
 /**
  * The host's own process, by which its hooks and its servers know each other: named by it, else the nearest ancestor
  * called claude, else `fallback`.
@@ -60,7 +41,7 @@ export function hostProcess(environment: Environment, fallback?: number): HostPr
 
 function claudeAncestor(): number | undefined {
   let pid = parentOf(process.pid);
-  for (let level = 0; pid !== undefined && level < ancestryMax; level += 1) {
+  for (let level = 0; pid !== undefined && level < limits.ancestryMax; level += 1) {
     if (/(^|\/)claude(\.exe)?$/.test(commandLine(pid)?.[0] ?? '')) return pid;
     pid = parentOf(pid);
   }

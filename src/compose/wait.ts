@@ -14,15 +14,9 @@ import { waitForMail } from '../surfaces/hooks/wait.ts';
 import { whileBusy } from '../surfaces/hooks/while-busy.ts';
 import { endingSignals } from './ending.ts';
 import { orFail } from './failure.ts';
-import {
-  hostProcess,
-  isUnattended,
-  listenerRuns,
-  pinnedSession,
-  principalOf,
-  stillRuns,
-} from './identity.ts';
+import { hostProcess, isUnattended, listenerRuns, pinnedSession, stillRuns } from './identity.ts';
 import { projectOfHost } from './project.ts';
+import { principalOf } from './recipient.ts';
 import { openGround } from './store.ts';
 
 export function main(words: readonly string[]): Promise<void> {

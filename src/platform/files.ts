@@ -10,6 +10,7 @@ import {
   mkdirSync,
   openSync,
   readFileSync,
+  renameSync,
   rmSync,
   type Stats,
   writeSync,
@@ -88,6 +89,19 @@ export function createPrivateOnce(file: string, text: string): void {
     linkSync(draft, file);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw fileFault(error, file);
+  } finally {
+    rmSync(draft, { force: true });
+  }
+}
+
+/** Puts `text` in the place of the file, whole: a reader sees the one or the other. */
+export function replacePrivateFile(file: string, text: string): void {
+  const draft = path.join(path.dirname(file), `.${path.basename(file)}.${process.pid}`);
+  try {
+    writeDraft(draft, text);
+    renameSync(draft, file);
+  } catch (error) {
+    throw fileFault(error, file);
   } finally {
     rmSync(draft, { force: true });
   }

@@ -16,7 +16,17 @@ export interface Places {
   routerSocket: string;
   routerLock: string;
   routerToken: string;
+  /** One line a hook that ran. */
+  hookOutcomes: string;
+  /** Holds what each session's Stop gate has blocked for. */
+  gateDirectory: string;
+  /** Holds one owner-private file a host. */
+  hostDirectory: string;
 }
+
+/** Who the sessions of a host are, where its owner said so. */
+export const hostConfigFile = ({ hostDirectory }: Pick<Places, 'hostDirectory'>, host: string): string =>
+  path.join(hostDirectory, `${host}.json`);
 
 /** An empty or relative XDG value counts as unset. */
 export function placesOf(environment: Environment): Places {
@@ -35,6 +45,9 @@ export function placesOf(environment: Environment): Places {
     routerSocket: environment.POSTBELL_ROUTER_SOCKET ?? path.join(directory, 'router-v1.sock'),
     routerLock: path.join(directory, 'router-v1.lock'),
     routerToken: path.join(directory, 'router.token'),
+    hookOutcomes: path.join(directory, 'hook-outcomes.jsonl'),
+    gateDirectory: path.join(directory, 'stop-gate'),
+    hostDirectory: path.join(directory, 'hosts'),
   };
 }
 

@@ -56,6 +56,20 @@ export const limits = {
   listenerBatchRowsMax: 64,
   listenerBatchBytesMax: 262_144,
   listenerRenewSecondsMax: 3_000,
-  hookInputBytesMax: 1_048_576,
+  hookInputBytesMax: 16_777_216,
   hookInputWaitMs: 5_000,
+  /** The hook log begins anew beyond it; the one before is kept. */
+  outcomeLogBytesMax: 65_536,
+  gateLedgerIdsMax: 2_000,
+  /** How long a listener of a Stop leaves its rows to the gate. */
+  gateWaitMs: 3_000,
+  reminderProjectsMax: 5,
+  reminderCharactersMax: 4_000,
+  /** Looked up at once. */
+  waitingPage: 500,
+  /** From a hook up to its host. */
+  ancestryMax: 6,
+  hostConfigBytesMax: 65_536,
+  /** More of them are held back until the minute is over. */
+  printsPerMinuteMax: 5,
 } as const;

@@ -189,7 +189,7 @@ const most: [Name, number, string, Record<string, (n: number) => Answer | Promis
   ['leaseMsMax', 300_000, 'invalid_field', { register: (n) => registering({ lease_ms: n }) }],
   ['frameHopsMax', 4, 'hop_limit', { any: (n) => registering({ hops: n }) }],
   ['socketPathBytesMax', 103, 'socket_path_too_long', { path: socketPath }],
-  ['hookInputBytesMax', 1_048_576, 'ignored', { hook: hookInput }],
+  ['hookInputBytesMax', 16_777_216, 'ignored', { hook: hookInput }],
 ];
 
 const places = most.flatMap(([name, max, code, asked]) =>
@@ -250,6 +250,15 @@ const inner: Name[] = [
   'hostOutcomeWaitMs',
   'notifierGraceMs',
   'wakeTickMs',
+  'outcomeLogBytesMax',
+  'gateLedgerIdsMax',
+  'gateWaitMs',
+  'reminderProjectsMax',
+  'reminderCharactersMax',
+  'waitingPage',
+  'ancestryMax',
+  'hostConfigBytesMax',
+  'printsPerMinuteMax',
 ];
 
 describe('the limits', () => {

@@ -1,0 +1,88 @@
+// What makes one session reachable: its registration at the router, its bell, and the notifier that rings it.
+
+import { listenerBell } from '../hosts/claude-code/bell.ts';
+import type { RingAgain } from '../mailbox/failed.ts';
+import { listenerLockName, type Notifier, runNotifier } from '../mailbox/notifier.ts';
+import { watchReach } from '../mailbox/reachable.ts';
+import { ringAgain, ringForHandOff } from '../mailbox/ring.ts';
+import { say } from '../platform/stderr.ts';
+import { failureLine } from '../protocol/errors.ts';
+import type { HostKind, Registration } from '../protocol/session.ts';
+import { Attachment } from '../router/attachment.ts';
+import type { HostProcess } from '../sessions/alias.ts';
+import { note } from './failure.ts';
+import { listenerRuns } from './identity.ts';
+import { endRouterLine, routerStarter } from './launch.ts';
+import type { Local } from './local.ts';
+
+/** Renewed at half of it: one heartbeat a minute. A process that dies is noticed by its socket, at once. */
+const leaseMs = 120_000;
+
+export interface Session {
+  /** The id it was started under. */
+  id: string;
+  host: HostKind;
+  /** The host's own process, by which hooks and server know each other. */
+  process: HostProcess | undefined;
+  /** Made up here: no hook can find it, so it has no bell. */
+  generated: boolean;
+  principal: string;
+}
+
+/** The session's registration and its notifier. */
+export function reachable(local: Local, session: Session, project: string, turnAtMs: () => number) {
+  const hasBell =
+    session.host === 'claude' && !session.generated && listenerRuns(local.environment, session.process);
+  const bell = hasBell ? listenerBell(local, () => isArmed(local, session.id)) : undefined;
+  const ringing = { caller: { session: session.id, principal: session.principal }, project };
+  const notifier: Notifier | undefined = bell && runNotifier(local, local.locks, ringing, bell, note);
+  const without = { adapter_kind: 'poll', bell: 'none' } as const;
+  const own = bell && { adapter_kind: bell.describe().adapterKind, bell: bell.describe().bell };
+  const registration: Registration = {
+    project,
+    principal_id: session.principal,
+    session_id: session.id,
+    ...(own ?? without),
+    host_kind: session.host,
+    lease_ms: leaseMs,
+  };
+  const attachment = new Attachment({
+    address: local.address,
+    clock: local.clock,
+    random: local.random,
+    registration,
+    startRouter: routerStarter(local, note),
+    take: async (handOff) => {
+      if (bell === undefined) return { failure_code: 'adapter_rejected' };
+      const outcome = await ringForHandOff(local, ringing, bell, handOff, note);
+      if (outcome.outcome === 'unknown') return undefined;
+      if (outcome.outcome === 'rejected') return { failure_code: outcome.code };
+      return { content: outcome.content, receipt: outcome.receipt };
+    },
+    endRouter: () => endRouterLine(local),
+    onFault: (error) => say(failureLine(error, false)),
+  });
+  const onChange = (deaf: boolean): void => void attachment.change(deaf ? without : (own ?? without));
+  const unwatch = bell && watchReach({ ...local, bell, turnAtMs, onChange, onFault: note });
+  return {
+    summarize: (summary: string) => attachment.summarize(summary),
+    ringAgain: bell && ((): ReturnType<RingAgain> => ringAgain(local, ringing, bell, note)),
+    close: async () => {
+      unwatch?.();
+      notifier?.stop();
+      bell?.close('the session\u2019s process ends');
+      local.wake.touch();
+      await attachment.close();
+    },
+  };
+}
+
+/** Whether a listener of the session waits now. */
+function isArmed(local: Local, sessionId: string): boolean {
+  const ids = local.store.read((tx) => tx.identity.chain(sessionId));
+  return ids.some((id) => {
+    const lock = local.locks.tryTake(listenerLockName(id));
+    lock?.release();
+    return lock === undefined;
+  });
+}
