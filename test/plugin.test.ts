@@ -12,14 +12,16 @@ const read = (file: string) => JSON.parse(readFileSync(path.join(plugin, file), 
 
 interface Handler {
   type: string;
-  command: string;
-  args: string[];
+  command?: string;
+  args?: string[];
+  server?: string;
+  tool?: string;
   timeout: number;
   async?: boolean;
   asyncRewake?: boolean;
 }
 
-const hooks = read('hooks/hooks.json').hooks as Record<string, { hooks: Handler[] }[]>;
+const hooks = read('hooks/hooks.json').hooks as Record<string, { matcher?: string; hooks: Handler[] }[]>;
 const handlers = Object.values(hooks).flatMap((groups) => groups.flatMap((group) => group.hooks));
 
 describe('the Claude Code plugin', () => {
@@ -39,23 +41,44 @@ describe('the Claude Code plugin', () => {
     expect(Object.keys(read('.mcp.json').mcpServers)).toEqual(['postbell']);
   });
 
-  it('has no SessionEnd hook, and every handler is in exec form with an explicit timeout', () => {
-    expect(Object.keys(hooks)).toEqual(['SessionStart', 'Stop']);
-    for (const handler of handlers) {
-      expect(handler).toMatchObject({ type: 'command', command: 'node', timeout: expect.any(Number) });
-      expect(handler.args[0]).toBe(['$', '{CLAUDE_PLUGIN_ROOT}/launch.cjs'].join(''));
+  it('[HOST-130] has exactly these handlers, each with a timeout, and none at SessionEnd', () => {
+    const table = Object.entries(hooks).flatMap(([event, groups]) =>
+      groups.flatMap(({ matcher = '', hooks: list }) =>
+        list.map((one) => [
+          event,
+          matcher,
+          one.type === 'mcp_tool' ? `${one.server} ${one.tool}` : (one.args ?? []).slice(1).join(' '),
+          one.timeout,
+        ]),
+      ),
+    );
+    expect(table).toEqual([
+      ['SessionStart', '', 'hook session-start --host claude', 10],
+      ['SessionStart', '', 'wait', 3_600],
+      ['SessionStart', 'clear', 'plugin:postbell:postbell host_event', 5],
+      ['UserPromptSubmit', '', 'hook prompt --host claude', 3],
+      ['PostToolUse', '', 'plugin:postbell:postbell host_event', 5],
+      ['Stop', '', 'hook stop-gate --host claude', 10],
+      ['Stop', '', 'wait', 3_600],
+    ]);
+    for (const handler of handlers.filter(({ type }) => type !== 'mcp_tool')) {
+      expect(handler).toMatchObject({ type: 'command', command: 'node' });
+      expect(handler.args?.[0]).toBe(['$', '{CLAUDE_PLUGIN_ROOT}/launch.cjs'].join(''));
     }
   });
 
-  it('starts the listener as async and asyncRewake with 3,600 s, at SessionStart and at Stop', () => {
-    const listeners = handlers.filter((handler) => handler.args[1] === 'wait');
+  it('[HOST-046] starts the listener as async and asyncRewake with 3,600 s, at SessionStart and at Stop; the docs say what else happens', () => {
+    const listeners = handlers.filter((handler) => handler.args?.[1] === 'wait');
     expect(listeners).toHaveLength(2);
     for (const listener of listeners)
       expect(listener).toMatchObject({ async: true, asyncRewake: true, timeout: 3_600 });
-    for (const event of ['SessionStart', 'Stop'])
-      expect(
-        hooks[event]?.flatMap((group) => group.hooks).some((handler) => handler.args[1] === 'wait'),
-      ).toBe(true);
+    const docs = readFileSync(path.join(root, 'docs', 'hosts.md'), 'utf8');
+    expect(docs).toMatch(/Without\s+a\s+timeout\s.*600\s+s/s);
+  });
+
+  it('declares of the variables only POSTBELL_CHANNELS, and never POSTBELL_RECIPIENT', () => {
+    const { env } = read('.mcp.json').mcpServers.postbell;
+    expect(env).toEqual({ POSTBELL_CHANNELS: ['$', '{POSTBELL_CHANNELS:-}'].join('') });
   });
 
   it('has one version everywhere', () => {

@@ -63,6 +63,8 @@ export const layers: Readonly<Record<string, Layer>> = {
     siblings: {
       shared: [
         'store',
+        'gate',
+        'stdout',
         'local',
         'identity',
         'recipient',

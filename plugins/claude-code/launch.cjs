@@ -1,15 +1,40 @@
-// Finds the program and becomes it: POSTBELL_BIN, else the package this plugin lies in, else PATH. Where there is
-// none, a hook ends with exit 0 and no output, so that nothing is blocked; the server says so in one line.
+// Finds the program and becomes it: POSTBELL_BIN, else the package this plugin lies in, else PATH, else where the server
+// found it last. Where there is none, a hook ends with exit 0 and no output, so that nothing is blocked; the server says
+// so in one line.
 'use strict';
 
-const { accessSync, constants, realpathSync } = require('node:fs');
+const { accessSync, constants, readFileSync, realpathSync, writeFileSync } = require('node:fs');
 const path = require('node:path');
+
+/** In the plugin's own data folder, which outlives its updates. */
+const record = process.env.CLAUDE_PLUGIN_DATA && path.join(process.env.CLAUDE_PLUGIN_DATA, 'program');
+
+function recorded() {
+  try {
+    return record ? [readFileSync(record, 'utf8')] : [];
+  } catch {
+    return [];
+  }
+}
+
+function remember(program) {
+  try {
+    if (record && recorded()[0] !== program) writeFileSync(record, program);
+  } catch {
+    // the next start tries again
+  }
+}
 
 function candidates() {
   const named = process.env.POSTBELL_BIN;
   const inPackage = path.join(__dirname, '..', '..', 'dist', 'postbell.cjs');
   const onPath = (process.env.PATH ?? '').split(path.delimiter).filter(Boolean);
-  return [...(named ? [named] : []), inPackage, ...onPath.map((folder) => path.join(folder, 'postbell'))];
+  return [
+    ...(named ? [named] : []),
+    inPackage,
+    ...onPath.map((folder) => path.join(folder, 'postbell')),
+    ...recorded(),
+  ];
 }
 
 function find() {
@@ -27,6 +52,7 @@ function find() {
 
 const program = find();
 if (program !== undefined) {
+  if (process.argv[2] === 'mcp') remember(program);
   process.argv[1] = program;
   require(program);
 } else if (process.argv[2] === 'mcp') {

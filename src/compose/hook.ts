@@ -1,39 +1,157 @@
-// `postbell hook EVENT`: short-lived, started by a host. Wrong words are exit 1; whatever else happens, the host goes on:
-// exit 0.
+// `postbell hook EVENT --host NAME`: short-lived, started by a host. Wrong words are exit 1; whatever else happens, the host
+// goes on: exit 0, and one record of what became of it.
 
-import { processEnvironment } from '../platform/environment.ts';
+import { parseArgs } from 'node:util';
+import type { Addressee } from '../mailbox/remind.ts';
+import { systemClock } from '../platform/clock.ts';
+import { processEnvironment, setting } from '../platform/environment.ts';
+import { ensureDirectory } from '../platform/files.ts';
+import { appendOutcome } from '../platform/outcomes.ts';
+import { placesOf } from '../platform/paths.ts';
+import { systemRandom } from '../platform/random.ts';
+import { say } from '../platform/stderr.ts';
+import { fileWake } from '../platform/wake.ts';
+import type { Store } from '../ports/store.ts';
 import { Fault } from '../protocol/errors.ts';
 import { limits } from '../protocol/limits.ts';
-import { readPayload } from '../surfaces/hooks/input.ts';
+import { sessionScopedPrincipal } from '../protocol/scope.ts';
+import type { HostKind } from '../protocol/session.ts';
+import { openStoreReadOnly } from '../store/open.ts';
+import { type HookPayload, readPayload } from '../surfaces/hooks/input.ts';
+import { faultOf, type Outcome } from '../surfaces/hooks/outcome.ts';
+import { prompt, type Said } from '../surfaces/hooks/prompt.ts';
 import { sessionStart } from '../surfaces/hooks/session-start.ts';
 import { note, orFail } from './failure.ts';
+import { runGate } from './gate.ts';
 import { hostProcess } from './identity.ts';
 import { projectOfHost } from './project.ts';
-import { principalOf } from './recipient.ts';
+import { recipientOf } from './recipient.ts';
+import { sayOnStdout } from './stdout.ts';
 import { openGround } from './store.ts';
 
+const events = ['session-start', 'prompt', 'stop-gate'] as const;
+type Event = (typeof events)[number];
+
 export function main(words: readonly string[]): Promise<void> {
-  return orFail(words, async ([event, ...surplus]) => {
-    if (event !== 'session-start' || surplus.length > 0) throw new Fault('usage', 'hook takes session-start');
-    await startSession();
+  return orFail(words, async (rest) => {
+    const { event, host } = readWords(rest);
+    await leaveRecord(event, host, run(event, host));
   });
 }
 
-async function startSession(): Promise<void> {
-  process.stdout.on('error', note);
+/** A host that the manifest does not name is no evidence for any. */
+function readWords(words: readonly string[]): { event: Event; host: HostKind | undefined } {
+  const usage = new Fault('usage', `hook takes ${events.join(', ')} and --host claude`);
   try {
-    // Git runs while the store opens. A project that cannot be known is left out of the sentence.
-    const project = projectOfHost(processEnvironment);
-    const ground = await openGround({ lockWaitMs: limits.hookStoreWaitMs });
-    try {
-      const payload = await readPayload(process.stdin, ground);
-      const principal = principalOf(processEnvironment, 'claude', payload.session_id ?? '');
-      const host = hostProcess(processEnvironment, process.ppid);
-      process.stdout.write(await sessionStart(ground, payload, host, { principal, project }));
-    } finally {
-      ground.store.close();
-    }
+    const { values, positionals } = parseArgs({
+      args: [...words],
+      options: { host: { type: 'string' } },
+      allowPositionals: true,
+    });
+    const event = events.find((one) => one === positionals[0]);
+    if (event === undefined || positionals.length > 1) throw usage;
+    return { event, host: values.host === 'claude' ? 'claude' : undefined };
+  } catch {
+    throw usage;
+  }
+}
+
+async function leaveRecord(hook: Event, host: HostKind | undefined, work: Promise<Outcome>): Promise<void> {
+  const outcome = await work.catch((error: unknown) => {
+    note(error);
+    return faultOf('hook', error);
+  });
+  try {
+    const { directory, hookOutcomes } = placesOf(processEnvironment);
+    ensureDirectory(directory);
+    const time = new Date(systemClock.nowMs()).toISOString();
+    appendOutcome(hookOutcomes, { hook, time, host: host ?? null, ...outcome });
   } catch (error) {
     note(error);
+  }
+}
+
+async function run(event: Event, host: HostKind | undefined): Promise<Outcome> {
+  const clock = systemClock;
+  // Git runs while the input is read and the store opens.
+  const project = event === 'session-start' ? projectOfHost(processEnvironment) : undefined;
+  const payload = await readPayload(process.stdin, { clock });
+  if (payload.subagent) return { outcome: 'skipped', reason: 'sub-agent' };
+  const who = whoOf(payload, host);
+  const said =
+    event === 'session-start'
+      ? await startSession(payload, who, project as Promise<string | undefined>)
+      : await withStore((store) =>
+          event === 'prompt' ? prompt(store, clock, who) : runGate(store, host, payload, who),
+        );
+  if (said.stderr !== '') say(said.stderr);
+  if (said.stdout !== '') await sayOnStdout(said.stdout);
+  const problem = payload.problem ?? (who.addressee.doubtful ? 'session ids differ' : undefined);
+  if (problem === undefined) return said.outcome;
+  const { outcome, reason } = said.outcome;
+  return {
+    outcome: payload.problem === undefined ? outcome : 'error',
+    reason: `${payload.problem === undefined ? '' : 'input '}${problem}; ${reason}`,
+  };
+}
+
+export type Who = ReturnType<typeof whoOf>;
+
+/** By the payload, the environment and the owner's word. The environment may name another session: then neither counts. */
+function whoOf({ session_id }: HookPayload, host: HostKind | undefined) {
+  const { named, declared, ignored } = recipientOf(processEnvironment, host);
+  const inEnvironment = host === 'claude' ? setting(processEnvironment, 'CLAUDE_CODE_SESSION_ID') : undefined;
+  const doubtful = session_id !== undefined && inEnvironment !== undefined && inEnvironment !== session_id;
+  const own =
+    host === undefined || session_id === undefined ? undefined : sessionScopedPrincipal(host, session_id);
+  const recipient = named ?? (doubtful ? undefined : own);
+  const addressee: Addressee = {
+    ...(recipient !== undefined && { recipient }),
+    ...(session_id !== undefined && { session: session_id }),
+    ...(doubtful && { doubtful }),
+  };
+  return { addressee, declared, principal: recipient, ...(ignored !== undefined && { ignored }) };
+}
+
+async function startSession(
+  payload: HookPayload,
+  who: Who,
+  project: Promise<string | undefined>,
+): Promise<Said> {
+  const ground = await openGround({ lockWaitMs: limits.hookStoreWaitMs }).catch((fault: unknown) => ({
+    fault,
+  }));
+  const store = 'fault' in ground ? ground : ground.store;
+  const wake = fileWake(placesOf(processEnvironment).wakeFile);
+  try {
+    const host = hostProcess(processEnvironment, process.ppid);
+    const { session_id: session, source } = payload;
+    return await sessionStart(
+      { store, clock: systemClock, wake },
+      { ...who, session, source, host, project },
+    );
+  } finally {
+    if ('close' in store) store.close();
+  }
+}
+
+/** One bounded wait for the store, which is read and never written by what runs in it. */
+async function withStore(work: (store: Store | undefined) => Said | Promise<Said>): Promise<Said> {
+  let store: Store | undefined;
+  try {
+    store = await openStoreReadOnly({
+      path: placesOf(processEnvironment).database,
+      clock: systemClock,
+      random: systemRandom,
+      lockWaitMs: limits.hookStoreWaitMs,
+    });
+  } catch (error) {
+    const { code } = error as Fault;
+    return { stdout: '', stderr: `postbell: inbox: ${code}\n`, outcome: faultOf('inbox', error) };
+  }
+  try {
+    return await work(store);
+  } finally {
+    store?.close();
   }
 }

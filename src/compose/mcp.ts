@@ -3,9 +3,11 @@
 
 import { parseArgs } from 'node:util';
 import type { Caller } from '../mailbox/desk.ts';
+import { progressIntervalMs } from '../platform/environment.ts';
 import { say } from '../platform/stderr.ts';
 import { Fault, isRefusal, Refusal, type Result } from '../protocol/errors.ts';
 import { hex } from '../protocol/id.ts';
+import { refusedRecipient } from '../protocol/reminder.ts';
 import { isSessionId } from '../protocol/scope.ts';
 import { sessionOfHost } from '../sessions/alias.ts';
 import { type McpServer, serveMcp } from '../surfaces/mcp/server.ts';
@@ -45,14 +47,7 @@ function readFlags(words: readonly string[]): Flags {
 async function serve(flags: Flags): Promise<void> {
   const local = await openLocal();
   const session = await sessionOf(local, flags.session);
-  const ignored = recipientIgnored(local.environment);
-  if (ignored !== undefined) say(`POSTBELL_RECIPIENT ignored: ${ignored}\n`);
-  const unpinned = pinIgnored(local.environment);
-  if (unpinned !== undefined) say(`POSTBELL_SESSION ignored: ${unpinned}\n`);
-  if (session.generated)
-    say(
-      `postbell: the host names no session id; this one is ${session.id}, which no hook can find and nothing can ring\n`,
-    );
+  for (const line of notices(local, session)) say(`${line}\n`);
   const caller = (): Caller & { session: string } => ({
     transport: 'mcp',
     source_host: server?.clientName() ?? 'mcp',
@@ -86,6 +81,7 @@ async function serve(flags: Flags): Promise<void> {
       desk: local,
       caller: calling,
       project,
+      events: session.host === 'claude' ? { intervalMs: progressIntervalMs(local.environment) } : undefined,
       get ringAgain() {
         return reach?.ringAgain;
       },
@@ -100,6 +96,7 @@ async function serve(flags: Flags): Promise<void> {
         return { summary };
       },
     },
+    firstNote: session.generated ? `Postbell: ${nobodyFinds(session.id)}.` : undefined,
     input: process.stdin,
     output: process.stdout,
     onInitialized: () => {
@@ -112,6 +109,20 @@ async function serve(flags: Flags): Promise<void> {
     },
   });
 }
+
+/** What a person must know of how it was started. */
+function notices({ environment }: Local, session: Session): string[] {
+  const ignored = recipientIgnored(environment);
+  const unpinned = pinIgnored(environment);
+  return [
+    ...(ignored === undefined ? [] : [refusedRecipient(ignored)]),
+    ...(unpinned === undefined ? [] : [`POSTBELL_SESSION ignored: ${unpinned}`]),
+    ...(session.generated ? [`postbell: ${nobodyFinds(session.id)}`] : []),
+  ];
+}
+
+const nobodyFinds = (id: string): string =>
+  `the host names no session id; this one is ${id}, which no hook can find and nothing can ring`;
 
 /** A pinned id and the host's own id name one session. */
 async function sessionOf(local: Local, flag: string | undefined): Promise<Session> {

@@ -1,15 +1,16 @@
 // `postbell wait`: the listener that Claude Code starts at SessionStart and at each Stop.
 
-import { fstatSync, statSync, writeSync } from 'node:fs';
+import { writeSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { listenerBell } from '../hosts/claude-code/bell.ts';
 import type { Ringing } from '../mailbox/ring.ts';
 import { systemClock } from '../platform/clock.ts';
+import { isNullDevice } from '../platform/descriptors.ts';
 import { type Environment, processEnvironment } from '../platform/environment.ts';
 import { Fault } from '../protocol/errors.ts';
 import { limits } from '../protocol/limits.ts';
 import { isSessionId } from '../protocol/scope.ts';
-import { readPayload } from '../surfaces/hooks/input.ts';
+import { type HookPayload, readPayload } from '../surfaces/hooks/input.ts';
 import { waitForMail } from '../surfaces/hooks/wait.ts';
 import { whileBusy } from '../surfaces/hooks/while-busy.ts';
 import { endingSignals } from './ending.ts';
@@ -29,8 +30,8 @@ async function run(words: readonly string[]): Promise<0 | 2> {
   const flags = readFlags(words);
   const environment = processEnvironment;
   const ended = endedBySignal();
-  const payload = process.stdin.isTTY
-    ? { subagent: false }
+  const payload: HookPayload = process.stdin.isTTY
+    ? { active: false, subagent: false }
     : await readPayload(process.stdin, { clock: systemClock, ended });
   const host = hostProcess(environment);
   if (payload.subagent || !listenerRuns(environment, host)) return 0;
@@ -50,6 +51,7 @@ async function run(words: readonly string[]): Promise<0 | 2> {
       hostAlive: () => stillRuns(host),
       unattended: isUnattended(environment),
       renewAfterMs: flags.renewSeconds * 1_000,
+      stoppedAtMs: payload.event === 'Stop' ? systemClock.nowMs() - systemClock.elapsedMs() : undefined,
       print: writeAll,
       ended,
     });
@@ -89,16 +91,13 @@ function readFlags(words: readonly string[]): { session: string | undefined; ren
   return { session, renewSeconds };
 }
 
-const isNullDevice = (descriptor: number): boolean =>
-  fstatSync(descriptor).rdev === statSync('/dev/null', { throwIfNoEntry: false })?.rdev;
-
 function endedBySignal(): AbortSignal {
   const controller = new AbortController();
   for (const signal of endingSignals) process.on(signal, () => controller.abort());
   return controller.signal;
 }
 
-/** Every byte on stderr before it returns; throws where nobody reads. Node opens the null device where it was closed. */
+/** Every byte on stderr before it returns; throws where nobody reads. */
 function writeAll(text: string): void {
   if (isNullDevice(2)) throw new Fault('internal_error', 'nobody reads stderr, so no notice is printed');
   let rest = Buffer.from(text, 'utf8');

@@ -33,19 +33,33 @@ export function openReservation(
   return notification_id;
 }
 
-/** Adds a delivery to the current reservation, whose end is then 30 s after now (step kept), or opens one. */
+/** Adds deliveries to the current reservation, whose end is then 30 s after now (step kept), or opens one over them. */
 export function joinReservation(
   tx: Tx,
   desk: Pick<Desk, 'clock' | 'random'>,
   sessionRoot: string,
-  deliveryId: string,
+  deliveryIds: readonly string[],
 ): string {
   const nowMs = desk.clock.nowMs();
   const current = currentReservation(tx, sessionRoot, nowMs);
-  if (current === undefined) return openReservation(tx, desk, sessionRoot, [deliveryId]);
-  tx.notices.cover(current.notification_id, [deliveryId]);
+  if (current === undefined) return openReservation(tx, desk, sessionRoot, deliveryIds);
+  tx.notices.cover(current.notification_id, deliveryIds);
   tx.notices.setEnd(current.notification_id, nowMs, nowMs + firstStepMs);
   return current.notification_id;
+}
+
+/**
+ * The session's host is told of these right now, by the Stop gate or in mid-turn: a ring, for which nothing is appended. No
+ * listener announces them before the reservation ends.
+ */
+export function coverTold(
+  tx: Tx,
+  desk: Pick<Desk, 'clock' | 'random'>,
+  sessionRoot: string,
+  deliveryIds: readonly string[],
+): void {
+  if (deliveryIds.length > 0)
+    tx.notices.markTold(joinReservation(tx, desk, sessionRoot, deliveryIds), deliveryIds);
 }
 
 /** Without the list of what it covers, which may be long. */

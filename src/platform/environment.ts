@@ -16,6 +16,12 @@ export function quotaOf(environment: Environment): number | 'malformed' | undefi
   return /^\d+$/.test(given) && Number.isSafeInteger(Number(given)) ? Number(given) : 'malformed';
 }
 
+/** After how much quiet a task under way is asked about, in ms; undefined where the owner wants no such question. */
+export function progressIntervalMs(environment: Environment): number | undefined {
+  const given = setting(environment, 'POSTBELL_PROGRESS_INTERVAL') ?? '60';
+  return /^\d{1,9}$/.test(given) && Number(given) > 0 ? Number(given) * 1_000 : undefined;
+}
+
 /** What a detached process of our own may inherit: never a host's credentials or private sockets. */
 export function ownEnvironment(environment: Environment): Record<string, string> {
   const kept =

@@ -5,10 +5,16 @@ export interface Lock {
    * is not held any more is let go and taken anew.
    */
   held(): boolean;
+  /** Leaves this time on it, in ms since 1970, for whoever asks later. */
+  stamp(atMs: number): void;
   release(): void;
 }
 
 export interface Locks {
   /** @returns undefined when another process holds `name` now. Never waits. */
   tryTake(name: string): Lock | undefined;
+  /** Whether a process holds it now; makes nothing. */
+  isHeld(name: string): boolean;
+  /** The time left on it last, else when it was first taken; undefined where it never was. */
+  stampedAtMs(name: string): number | undefined;
 }

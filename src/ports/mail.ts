@@ -106,6 +106,37 @@ export interface Inbox {
   named: boolean;
 }
 
+/** Of whom hooks remind: by name in every project, and by session where that is live. */
+export interface Reach {
+  principals: readonly string[];
+  /** Session ids for which mail to a principal may be intended. */
+  intended: readonly string[];
+  /** Session ids whose own mail counts, each with its project. */
+  targets: readonly (readonly [project: string, sessionId: string])[];
+}
+
+/** How much waits in one project, for a principal or for the live session that is named. */
+export interface WaitingGroup {
+  project: string;
+  session?: string;
+  /** Attention-worthy. */
+  unread: number;
+  /** Progress or quiet. */
+  progress: number;
+}
+
+export interface Reminders {
+  groups(of: Reach): WaitingGroup[];
+  /** What is attention-worthy after `after`, in order of arrival. */
+  page(
+    of: Reach,
+    after: number,
+    count: number,
+  ): { seq: number; delivery_id: string; message_id: string; project: string }[];
+  /** Whether one of the names was ever addressed or registered, in whatever project. */
+  everSeen(names: readonly string[]): boolean;
+}
+
 export interface Waiting {
   /** The inboxes that most waits for, with how much. */
   inboxes(count: number): { recipient: string; project: string; waiting: number }[];

@@ -62,6 +62,11 @@ export interface Sessions {
   connectionsOf(project: string, principal: string): ConnectionRow[];
   /** Projects where a session with a bell is live under the principal. */
   projectsOf(principal: string, nowMs: number, count: number): string[];
+  /** Live connections in whatever project, of sessions by their ids or of principals by their names. */
+  liveAnywhere(
+    of: { ids: readonly string[] } | { principals: readonly string[] },
+    nowMs: number,
+  ): ConnectionRow[];
   /** The newest live connection of any of `ids`. */
   live(project: string, ids: readonly string[], nowMs: number): ConnectionRow | undefined;
   /** Every live connection of `ids`, the newest first: more than one where ids were linked while both were live. */

@@ -31,7 +31,7 @@ export interface ListenerRow {
   seq: number;
   notification_id: string;
   text: string;
-  /** Whether anything its notice covers still waits. */
+  /** Whether anything its notice covers still waits that the host was not told of within the reservation `current`. */
   waiting: boolean;
   /** Of an earlier format: no notice, but a whole message in the text. */
   whole: boolean;
@@ -44,6 +44,8 @@ export interface Notices {
   byId(notificationId: string): Reservation | undefined;
   open(row: Omit<Reservation, 'covered'>): void;
   cover(notificationId: string, deliveryIds: readonly string[]): void;
+  /** The host was told of these by another road than a row: no row of the reservation announces them. */
+  markTold(notificationId: string, deliveryIds: readonly string[]): void;
   setEnd(notificationId: string, rungAtMs: number, expiresAtMs: number): void;
   setState(notificationId: string, state: HandOffState): void;
   /** The hand-off of this delivery to the session failed: so did its newest reservation there, unless that was rung for. */
@@ -66,9 +68,11 @@ export interface Notices {
 export interface Listener {
   append(row: { session_id: string; notification_id: string; text: string; created_at: string }): void;
   /** Rows of any of `ids` after `position`, oldest first. */
-  rows(ids: readonly string[], position: number, count: number): ListenerRow[];
+  rows(ids: readonly string[], position: number, count: number, current?: string): ListenerRow[];
   cursor(sessionRoot: string): number;
-  setCursor(sessionRoot: string, position: number): void;
+  setCursor(sessionRoot: string, position: number, prints: readonly number[]): void;
+  /** When the session's listeners printed, newest first. */
+  prints(sessionRoot: string): number[];
   /** Removes rows of `ids` up to `position` that are older than `before` and whose records are all consumed. */
   prune(ids: readonly string[], position: number, before: string): void;
 }

@@ -1,7 +1,7 @@
 // The store as the use cases see it: the one system of record. Rows keep their wire names.
 
 import type { Feed } from './feed.ts';
-import type { Fallbacks, Messages, Receipts, Tasks, Waiting } from './mail.ts';
+import type { Fallbacks, Messages, Receipts, Reminders, Tasks, Waiting } from './mail.ts';
 import type { Attempts, Identity, Routers, Sessions } from './presence.ts';
 import type { Failures, Listener, Notices } from './ringing.ts';
 
@@ -22,6 +22,7 @@ export interface Store {
 export interface Tx {
   readonly messages: Messages;
   readonly waiting: Waiting;
+  readonly reminders: Reminders;
   readonly receipts: Receipts;
   readonly sessions: Sessions;
   readonly attempts: Attempts;

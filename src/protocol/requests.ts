@@ -250,3 +250,11 @@ export type HistoryRequest = ValuesOf<typeof historyFields>;
 export type StatusRequest = ValuesOf<typeof statusFields>;
 export type FailedRequest = ValuesOf<typeof failedFields>;
 export type CancelRequest = ValuesOf<typeof cancelFields>;
+
+/** Hints of a host's hook; any text, since a host leaves what its event does not have as it is. */
+export const hostEventFields = {
+  event: { kind: 'text', max: limits.idCharactersMax, required: true, about: 'the event that fired' },
+  session_id: { kind: 'text', min: 0, max: limits.idCharactersMax, about: 'of the session it fired in' },
+  source: { kind: 'text', min: 0, max: limits.idCharactersMax, about: 'why a session starts' },
+  agent_id: { kind: 'text', min: 0, max: limits.idCharactersMax, about: 'of a sub-agent' },
+} as const satisfies Fields;

@@ -71,7 +71,7 @@ function begin(tx: Tx, board: Switchboard, { message }: StoredMessage, target: T
     router_instance: board.instance,
     at: timestamp(board),
   });
-  const notificationId = joinReservation(tx, board, sessionRoot, delivery_id);
+  const notificationId = joinReservation(tx, board, sessionRoot, [delivery_id]);
   const of = { attempt_id, delivery_id, project, principal_id, session_id };
   const handOff: HandOff =
     target.full === undefined

@@ -31,3 +31,15 @@ export const coversOpen = (id: string): string => `EXISTS (
 
 /** Of a message `m`: progress, sent quiet, or held by the loop guard. */
 export const needsNoTurn = `(m.status IS 'update' OR m.quiet = 1 OR m.held = 1)`;
+
+/** It also asks the facts, so that a damaged store is an error and never an empty inbox. */
+export const stillWaits = `${isOpen}
+  AND NOT EXISTS (SELECT 1 FROM receipt r WHERE r.delivery_id = d.delivery_id AND r.receipt_kind = 'intake')`;
+
+/** Projects that have open mail, one seek in the partial index each. */
+export const openProjects = `
+  WITH RECURSIVE p (project) AS (
+    SELECT min(project) FROM delivery WHERE open = 1
+    UNION ALL
+    SELECT (SELECT min(project) FROM delivery WHERE open = 1 AND project > p.project) FROM p WHERE p.project IS NOT NULL)
+  SELECT project FROM p WHERE project IS NOT NULL`;

@@ -2,10 +2,10 @@
 // is never opened otherwise, nor unlinked: closing any other descriptor of it in this process would drop the lock,
 // and a taker that found it gone and one that still holds it would both hold.
 
-import { lstatSync, mkdirSync } from 'node:fs';
+import { lstatSync, mkdirSync, utimesSync } from 'node:fs';
 import path from 'node:path';
 import BetterSqlite3 from 'better-sqlite3';
-import { sha256Hex } from '../crypto/hash.ts';
+import { fileName } from '../crypto/file-name.ts';
 import type { Lock, Locks } from '../ports/lock.ts';
 import { Fault } from '../protocol/errors.ts';
 import { isBusy, storeFault } from './database.ts';
@@ -13,9 +13,18 @@ import { createPrivateFile } from './private-file.ts';
 
 /** Locks as files in `directory`. Somebody may remove it under a process that goes on, also while a lock is taken. */
 export function locksIn(directory: string): Locks {
+  const fileOf = (name: string): string => path.join(directory, `${fileName(name)}.lock`);
+  const statOf = (name: string) => lstatSync(fileOf(name), { throwIfNoEntry: false });
   return {
+    isHeld: (name) => {
+      if (statOf(name) === undefined) return false;
+      const lock = tryTake(fileOf(name));
+      lock?.release();
+      return lock === undefined;
+    },
+    stampedAtMs: (name) => statOf(name)?.mtimeMs,
     tryTake: (name) => {
-      const file = path.join(directory, `${fileName(name)}.lock`);
+      const file = fileOf(name);
       for (let tries = 1; ; tries += 1)
         try {
           mkdirSync(directory, { recursive: true, mode: 0o700 });
@@ -29,12 +38,6 @@ export function locksIn(directory: string): Locks {
 
 const triesMax = 5;
 
-/** Any text as one file name without path meaning; a long one by its hash. */
-function fileName(name: string): string {
-  const encoded = encodeURIComponent(name).replaceAll('.', '%2E').replaceAll('*', '%2A');
-  return encoded.length <= 120 ? encoded : sha256Hex(name);
-}
-
 /** Takes the lock file at `file`, or answers undefined where another holds it. Faults of its path. */
 export function tryTake(file: string): Lock | undefined {
   const driver = open(file);
@@ -46,7 +49,11 @@ export function tryTake(file: string): Lock | undefined {
     throw storeFault(error, file);
   }
   const taken = inode(file);
-  return { held: () => taken !== undefined && inode(file) === taken, release: () => driver.close() };
+  return {
+    held: () => taken !== undefined && inode(file) === taken,
+    stamp: (atMs) => utimesSync(file, atMs / 1_000, atMs / 1_000),
+    release: () => driver.close(),
+  };
 }
 
 /** Never made by SQLite itself, whose file others could read. */

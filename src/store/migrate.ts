@@ -6,8 +6,9 @@ import type { Database } from './database.ts';
 import localMail from './sql/001-local-mail.sql';
 import wholeMail from './sql/002-whole-mail.sql';
 import meantMail from './sql/003-mail-meant-for-a-session.sql';
+import stopGate from './sql/004-the-stop-gate.sql';
 
-const migrations: readonly string[] = [localMail, wholeMail, meantMail];
+const migrations: readonly string[] = [localMail, wholeMail, meantMail, stopGate];
 
 /** Whether the store must be written before it can be used. Fault where another program or a newer release made it. */
 export function needsMigration(database: Database, path: string): boolean {

@@ -79,7 +79,9 @@ export function notices(database: Database, now: () => string): Notices {
 }
 
 /** What a ring says of what it covers. */
-function ringing(database: Database): Pick<Notices, 'fail' | 'markRung' | 'markPushed' | 'rings' | 'isRung'> {
+function ringing(
+  database: Database,
+): Pick<Notices, 'fail' | 'markRung' | 'markTold' | 'markPushed' | 'rings' | 'isRung'> {
   return {
     fail: (deliveryId, sessionIds) => {
       database.run(
@@ -91,6 +93,13 @@ function ringing(database: Database): Pick<Notices, 'fail' | 'markRung' | 'markP
       database.run(
         'UPDATE reservation_cover SET rung = 1 WHERE notification_id = :id AND delivery_id = coalesce(:one, delivery_id)',
         { id: notificationId, one: deliveryId ?? null },
+      );
+    },
+    markTold: (notificationId, deliveryIds) => {
+      database.run(
+        'UPDATE reservation_cover SET told = 1 WHERE notification_id = ? AND delivery_id IN (SELECT value FROM json_each(?))',
+        notificationId,
+        JSON.stringify(deliveryIds),
       );
     },
     markPushed: (deliveryId, sessionIds) => {

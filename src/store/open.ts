@@ -1,6 +1,7 @@
 // Opens the store. Durability is set here and read back: the driver's own default is synchronous=NORMAL on all
 // connections but the first, and then an answered send could be lost with the power.
 
+import { lstatSync } from 'node:fs';
 import BetterSqlite3 from 'better-sqlite3';
 import type { Clock } from '../ports/clock.ts';
 import type { Random } from '../ports/random.ts';
@@ -21,6 +22,7 @@ import { migrate, needsMigration } from './migrate.ts';
 import { notices } from './notices.ts';
 import { createPrivateFile } from './private-file.ts';
 import { receipts } from './receipts.ts';
+import { reminders } from './reminders.ts';
 import { routers } from './routers.ts';
 import { sessions } from './sessions.ts';
 import { tasks } from './tasks.ts';
@@ -61,9 +63,31 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   }
 }
 
-function connect(path: string): Database {
+/**
+ * The store for one short look, which nothing is written for. Undefined where there is none of this release: no file, no
+ * tables of mail yet, or one that the next writer will bring up to date. `write` is a defect of the caller.
+ */
+export async function openStoreReadOnly(
+  options: Omit<StoreOptions, 'groupCommits'>,
+): Promise<Store | undefined> {
+  const { path } = options;
+  if (lstatSync(path, { throwIfNoEntry: false }) === undefined) return undefined;
+  const database = connect(path, { readonly: true, fileMustExist: true });
   try {
-    return new Database(new BetterSqlite3(path, { timeout: busyTimeoutMs }));
+    checkVersion(database);
+    const old = await patiently(options, () => needsMigration(database, path));
+    if (!old) return storeOver(database, options);
+    database.close();
+    return undefined;
+  } catch (error) {
+    database.close();
+    throw storeFault(error, path);
+  }
+}
+
+function connect(path: string, how: BetterSqlite3.Options = {}): Database {
+  try {
+    return new Database(new BetterSqlite3(path, { ...how, timeout: busyTimeoutMs }));
   } catch (error) {
     throw storeFault(error, path);
   }
@@ -114,6 +138,7 @@ function aggregates(database: Database, clock: Clock): Tx {
   return {
     messages: messages(database, now),
     waiting: waiting(database, now),
+    reminders: reminders(database, now),
     receipts: receipts(database),
     sessions: sessions(database),
     attempts: attempts(database),

@@ -23,7 +23,7 @@ export function sessions(database: Database): Sessions {
 }
 
 type Writing = Pick<Sessions, 'connect' | 'renew' | 'disconnect'>;
-type OfPrincipal = Pick<Sessions, 'connectionsOf' | 'projectsOf'>;
+type OfPrincipal = Pick<Sessions, 'connectionsOf' | 'projectsOf' | 'liveAnywhere'>;
 
 function reading(database: Database): Omit<Sessions, keyof (Writing & OfPrincipal)> {
   const connection = (sql: string, ...parameters: (string | number)[]): ConnectionRow | undefined => {
@@ -92,6 +92,15 @@ function reading(database: Database): Omit<Sessions, keyof (Writing & OfPrincipa
 
 function ofPrincipal(database: Database): OfPrincipal {
   return {
+    liveAnywhere: (of, nowMs) =>
+      database
+        .all(
+          `SELECT ${connectionColumns} FROM connection c WHERE ${isLive}
+             AND c.${'ids' in of ? 'session_id' : 'principal_id'} IN (SELECT value FROM json_each(?)) ORDER BY c.seq`,
+          nowMs,
+          JSON.stringify('ids' in of ? of.ids : of.principals),
+        )
+        .map(connectionOf),
     connectionsOf: (project, principal) =>
       database
         .all(

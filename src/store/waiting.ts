@@ -3,20 +3,9 @@
 
 import type { Waiting } from '../ports/mail.ts';
 import { type Database, literal } from './database.ts';
-import { isOpen, mine, needsNoTurn, parametersOf } from './inbox.ts';
+import { isOpen, mine, needsNoTurn, openProjects, parametersOf, stillWaits } from './inbox.ts';
 import { instantOf } from './instant.ts';
 import { messageColumns, messageOf, messageTables, storedColumns, storedOf } from './messages.ts';
-
-const stillWaits = `${isOpen}
-  AND NOT EXISTS (SELECT 1 FROM receipt r WHERE r.delivery_id = d.delivery_id AND r.receipt_kind = 'intake')`;
-
-/** Projects that have open mail, one seek in the partial index each. */
-const openProjects = `
-  WITH RECURSIVE p (project) AS (
-    SELECT min(project) FROM delivery WHERE open = 1
-    UNION ALL
-    SELECT (SELECT min(project) FROM delivery WHERE open = 1 AND project > p.project) FROM p WHERE p.project IS NOT NULL)
-  SELECT project FROM p WHERE project IS NOT NULL AND project <> :project`;
 
 /** @param now the moment, as stored times are written */
 export function waiting(database: Database, now: () => string): Waiting {
@@ -75,7 +64,7 @@ function beyond(database: Database, now: () => string): Pick<Waiting, 'elsewhere
     elsewhere: (inbox, count) =>
       database.all(
         `SELECT d.project, count(*) AS waiting FROM (${openProjects}) o
-         CROSS JOIN delivery d ON d.project = o.project AND d.target_kind = 'principal'
+         CROSS JOIN delivery d ON d.project = o.project AND d.project <> :project AND d.target_kind = 'principal'
            AND d.recipient IN (SELECT value FROM json_each(:principals))
          JOIN message m ON m.message_id = d.message_id
          WHERE ${stillWaits} AND NOT ${needsNoTurn}

@@ -20,7 +20,12 @@ afterEach(async () => {
 async function start(payload: object | string, pid = host.pid): Promise<string> {
   const env = { ...home.env, CLAUDE_PID: String(pid), CLAUDE_PROJECT_DIR: home.project };
   const input = typeof payload === 'string' ? payload : JSON.stringify(payload);
-  const { code, stdout, stderr } = await postbell(env, home.project, ['hook', 'session-start'], input);
+  const { code, stdout, stderr } = await postbell(
+    env,
+    home.project,
+    ['hook', 'session-start', '--host', 'claude'],
+    input,
+  );
   expect([code, stderr]).toEqual([0, '']);
   return stdout;
 }
@@ -110,7 +115,7 @@ describe('postbell hook session-start', () => {
     const { code, stdout } = await postbell(
       env,
       home.project,
-      ['hook', 'session-start'],
+      ['hook', 'session-start', '--host', 'claude'],
       JSON.stringify({ session_id: 'b', source: 'clear' }),
     );
     expect(code).toBe(0);

@@ -52,7 +52,11 @@ export function portsOf(
       },
       watch: (onTouch) => world.watch(process, onTouch),
     },
-    locks: { tryTake: (name) => world.tryTake(process, name) },
+    locks: {
+      tryTake: (name) => world.tryTake(process, name),
+      isHeld: (name) => world.isHeld(name),
+      stampedAtMs: (name) => world.stamps.get(name),
+    },
   };
 }
 

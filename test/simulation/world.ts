@@ -212,15 +212,24 @@ export class World implements Network {
     return unwatch;
   }
 
+  /** The time on each lock file, as the file system keeps it. */
+  readonly stamps = new Map<string, number>();
+
+  isHeld(name: string): boolean {
+    return this.#locks.has(name);
+  }
+
   tryTake(owner: Process, name: string): Lock | undefined {
     if (this.#locks.has(name)) return undefined;
     this.#locks.set(name, owner);
+    if (!this.stamps.has(name)) this.stamps.set(name, this.nowMs());
     const free = (): void => {
       if (this.#locks.get(name) === owner) this.#locks.delete(name);
     };
     const stays = owner.atDeath(free);
     return {
       held: () => this.#locks.get(name) === owner,
+      stamp: (atMs) => void this.stamps.set(name, atMs),
       release: () => {
         stays();
         free();

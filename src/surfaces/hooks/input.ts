@@ -1,4 +1,4 @@
-// What a host tells a hook on stdin. Anything malformed is an empty payload: a hook never fails for it.
+// What a host tells a hook on stdin. Anything malformed is an empty payload: a hook never fails for it, but records it.
 
 import { addAbortSignal, type Readable } from 'node:stream';
 import type { Clock } from '../../ports/clock.ts';
@@ -10,8 +10,14 @@ export interface HookPayload {
   session_id?: string;
   /** Of SessionStart: startup, resume, clear, compact or fork. */
   source?: string;
+  /** Which event the host fires. */
+  event?: string;
+  /** Of Stop: the turn goes on for a block or a wake. */
+  active: boolean;
   /** A sub-agent's event: nothing of it concerns the session. */
   subagent: boolean;
+  /** Why nothing could be read. */
+  problem?: 'malformed' | 'too long';
 }
 
 /** A host writes it and closes; one that leaves it open is waited for 5 s, or until `ended`. */
@@ -24,28 +30,36 @@ export async function readPayload(
   const cancel = clock.after(limits.hookInputWaitMs, stop);
   ended?.addEventListener('abort', stop);
   const text = await readBounded(late.signal, input).finally(cancel);
-  let parsed: unknown;
-  try {
-    parsed = JSON.parse(text);
-  } catch {
-    return { subagent: false };
-  }
-  if (!isObject(parsed)) return { subagent: false };
-  const { session_id, source, agent_id, agent_type } = parsed;
+  if (text === undefined) return { active: false, subagent: false, problem: 'too long' };
+  const parsed = parse(text);
+  if (parsed === undefined) return { active: false, subagent: false, problem: 'malformed' };
+  const { session_id, source, hook_event_name, stop_hook_active, agent_id, agent_type } = parsed;
   return {
+    active: stop_hook_active === true,
     subagent: agent_id !== undefined || agent_type !== undefined,
     ...(typeof session_id === 'string' && isSessionId(session_id) && { session_id }),
     ...(typeof source === 'string' && { source }),
+    ...(typeof hook_event_name === 'string' && { event: hook_event_name }),
   };
 }
 
-async function readBounded(signal: AbortSignal, input: Readable): Promise<string> {
+function parse(text: string): Record<string, unknown> | undefined {
+  try {
+    const parsed: unknown = JSON.parse(text);
+    return isObject(parsed) ? parsed : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Joined before it is decoded: a character may lie across two chunks. Undefined where there is too much. */
+async function readBounded(signal: AbortSignal, input: Readable): Promise<string | undefined> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   try {
     for await (const chunk of addAbortSignal(signal, input)) {
       bytes += (chunk as Buffer).length;
-      if (bytes > limits.hookInputBytesMax) return '';
+      if (bytes > limits.hookInputBytesMax) return undefined;
       chunks.push(chunk as Buffer);
     }
   } catch (error) {

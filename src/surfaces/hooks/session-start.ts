@@ -1,26 +1,109 @@
 // SessionStart: which session the host process runs from now on, so that an id that /clear gave away still names the
-// same session; and one line that tells the agent who it is.
+// same session; who it is; what waits for it; and what its person must know, in one line.
 
-import { quoted } from '../../protocol/json.ts';
+import type { Clock } from '../../ports/clock.ts';
+import type { Store } from '../../ports/store.ts';
+import type { Wake } from '../../ports/wake.ts';
+import { describeError } from '../../protocol/errors.ts';
+import { boundedLines, identityLine, neverSeen, refusedRecipient } from '../../protocol/reminder.ts';
 import { type HostProcess, recordSessionStart } from '../../sessions/alias.ts';
-import type { HookPayload } from './input.ts';
+import { namesOf } from '../../sessions/principals.ts';
+import { faultLine, faultOf, hookAnswer } from './outcome.ts';
+import { outcomeOf, type Said } from './prompt.ts';
+import { type Reading, type Reminded, readLines } from './remind.ts';
 
-type Ports = Parameters<typeof recordSessionStart>[0];
+export interface Start extends Reminded {
+  session: string | undefined;
+  source: string | undefined;
+  /** The recipient was declared, and not merely configured: a name that nobody ever heard of may be a slip. */
+  declared: boolean;
+  /** Undefined where it cannot be known who runs the session: then nothing links its ids. */
+  host: HostProcess | undefined;
+  /** Under which the session is registered. */
+  principal: string | undefined;
+  project: Promise<string | undefined>;
+  /** What the person must know of how the host was launched. */
+  warning?: string | undefined;
+}
 
-/** @returns what goes to stdout: the host's hook answer, or nothing */
-export async function sessionStart(
-  ports: Ports,
-  payload: HookPayload,
-  host: HostProcess | undefined,
-  identity: { principal: string; project: Promise<string | undefined> },
-): Promise<string> {
-  const { session_id, source = 'startup' } = payload;
-  if (payload.subagent || session_id === undefined) return '';
-  if (host !== undefined) await recordSessionStart(ports, host, { session_id, source });
-  const project = await identity.project;
-  const where = project === undefined ? '' : ` in project ${quoted(project)}`;
-  const context = `Postbell: this session is ${quoted(session_id)}; its inbox is ${quoted(identity.principal)}${where}.`;
-  return JSON.stringify({
-    hookSpecificOutput: { hookEventName: 'SessionStart', additionalContext: context },
-  });
+interface Ports {
+  /** What kept it from being opened is said as any other fault of it. */
+  store: Store | { fault: unknown };
+  clock: Clock;
+  wake: Wake;
+}
+
+export async function sessionStart(ports: Ports, start: Start): Promise<Said> {
+  const { store, clock } = ports;
+  const open = 'fault' in store ? undefined : store;
+  const linking = open === undefined ? undefined : await link({ ...ports, store: open }, start);
+  const reading =
+    'fault' in store ? { lines: [], unread: 0, fault: store.fault } : readLines(open, clock, start.addressee);
+  const { ignored, warning } = start;
+  const hint = open === undefined ? undefined : unheard(open, start, reading);
+  const project = await start.project;
+  const context = [
+    ...(start.session === undefined || start.principal === undefined
+      ? []
+      : [identityLine(start.session, start.principal, project)]),
+    ...(ignored === undefined ? [] : [refusedRecipient(ignored)]),
+    ...(hint === undefined ? [] : [hint]),
+    ...reading.lines,
+  ];
+  const faults: (readonly [part: string, fault: unknown])[] = [
+    ...(linking === undefined ? [] : [['launcher', linking] as const]),
+    ...(reading.fault === undefined ? [] : [['inbox', reading.fault] as const]),
+  ];
+  const banner = [
+    ...(reading.unread === 0
+      ? []
+      : [`${reading.unread} ${reading.unread === 1 ? 'message waits' : 'messages wait'}`]),
+    ...(ignored === undefined ? [] : [refusedRecipient(ignored)]),
+    ...(hint === undefined ? [] : [hint]),
+    ...(warning === undefined ? [] : [warning]),
+    ...faults.map(([part, fault]) => `${part}: ${describeError(fault).code} (postbell doctor says more)`),
+  ].join('; ');
+  const first = faults[0];
+  return {
+    stdout: hookAnswer(
+      'SessionStart',
+      boundedLines(context),
+      banner === '' ? undefined : `Postbell: ${banner}`,
+    ),
+    stderr: [
+      ...(ignored === undefined ? [] : [`${refusedRecipient(ignored)}\n`]),
+      ...faults.map(([part, fault]) => faultLine(part, fault)),
+    ].join(''),
+    outcome:
+      first === undefined
+        ? outcomeOf(reading.lines.length + (hint === undefined ? 0 : 1), ignored, undefined)
+        : faultOf(...first),
+  };
+}
+
+/** The fault that kept the ids apart: then reminders go on under the hook's own id. */
+async function link(
+  ports: Ports & { store: Store },
+  { session, source = 'startup', host }: Start,
+): Promise<unknown> {
+  if (session === undefined || host === undefined) return undefined;
+  try {
+    await recordSessionStart(ports, host, { session_id: session, source });
+    return undefined;
+  } catch (fault) {
+    return fault;
+  }
+}
+
+/** The hint for a declared name that has nothing waiting anywhere and was never addressed or registered. */
+function unheard(
+  store: Store,
+  { addressee, declared }: Start,
+  { unread, fault }: Reading,
+): string | undefined {
+  const { recipient } = addressee;
+  if (!declared || recipient === undefined || fault !== undefined || unread > 0) return undefined;
+  return store.read((tx) =>
+    tx.reminders.everSeen(namesOf(tx, recipient)) ? undefined : neverSeen(recipient),
+  );
 }

@@ -3,7 +3,8 @@
 // host has gone.
 
 import type { Desk } from '../../mailbox/desk.ts';
-import { commitBatch, nextBatch } from '../../mailbox/listen.ts';
+import { afterGates } from '../../mailbox/gate-turn.ts';
+import { type Batch, commitBatch, heldBackMs, nextBatch } from '../../mailbox/listen.ts';
 import { listenerLockName } from '../../mailbox/notifier.ts';
 import type { Lock, Locks } from '../../ports/lock.ts';
 import { renewalText } from '../../protocol/notices.ts';
@@ -18,6 +19,8 @@ export interface WaitOptions extends StandInOptions {
   host: string | undefined;
   hostAlive(): boolean;
   renewAfterMs: number;
+  /** When this process began, if a Stop began it: then a gate runs beside it. */
+  stoppedAtMs?: number | undefined;
   /** Writes and flushes; throws where the reader is gone. */
   print(text: string): void;
   ended: AbortSignal;
@@ -26,18 +29,21 @@ export interface WaitOptions extends StandInOptions {
 /** Another host's listener of this session may be about to notice that its host has died. */
 const sessionLockWaitMs = 800;
 const sessionLockRetryMs = 50;
+/** How often a listener with rows asks whether a gate still runs. */
+const gateLookMs = 50;
 
 /** @returns the exit status */
 export async function waitForMail(options: WaitOptions): Promise<0 | 2> {
   const renewAtMs = options.desk.clock.elapsedMs() + options.renewAfterMs;
   const events = eventsOf(options);
   const server = standIn(options);
+  const gatesAreDone = afterGates({ ...options, stoppedAtMs: options.stoppedAtMs });
   try {
     for (;;) {
       const locks = await takeLocks(options, events);
       if (locks === undefined) return 0;
       try {
-        const status = await listen(options, { events, server, locks, renewAtMs });
+        const status = await listen(options, { events, server, gatesAreDone, locks, renewAtMs });
         if (status !== undefined) return status;
       } finally {
         for (const lock of locks) lock.release();
@@ -77,6 +83,7 @@ async function takeSessionLock({ desk, locks, ended }: WaitOptions, name: string
 interface Listening {
   events: Events;
   server: StandIn;
+  gatesAreDone(): boolean;
   locks: readonly Lock[];
   renewAtMs: number;
 }
@@ -88,8 +95,9 @@ async function listen(options: WaitOptions, on: Listening): Promise<0 | 2 | unde
   while (!ended.aborted && options.hostAlive()) {
     if (!on.locks.every((lock) => lock.held())) return undefined;
     if (await whileBusy(patience, () => on.server.look())) return 0;
-    const batch = await whileBusy(patience, () => nextBatch(desk, options.session));
-    if (batch === undefined) {
+    const batch = await whileBusy(patience, () => due(options, on));
+    if (typeof batch === 'number') await on.events.next(Math.min(batch, on.server.againMs()));
+    else if (batch === undefined) {
       const leftMs = on.renewAtMs - desk.clock.elapsedMs();
       if (leftMs <= 0) {
         options.print(`${renewalText}\n`);
@@ -103,6 +111,16 @@ async function listen(options: WaitOptions, on: Listening): Promise<0 | 2 | unde
     }
   }
   return 0;
+}
+
+/** The batch to print now, or how long to leave it: until a gate of the session is done, or its minute is over. */
+function due({ desk, session }: WaitOptions, { gatesAreDone }: Listening): Batch | number | undefined {
+  if (nextBatch(desk, session) === undefined) return undefined;
+  if (!gatesAreDone()) return gateLookMs;
+  // Read anew: what a gate has just told is passed over.
+  const batch = nextBatch(desk, session);
+  const heldMs = batch?.text === undefined ? 0 : heldBackMs(desk, batch);
+  return heldMs > 0 ? heldMs : batch;
 }
 
 interface Events {

@@ -21,6 +21,7 @@ import { type Fields, readFields, type ValuesOf } from '../../protocol/fields.ts
 import { isObject } from '../../protocol/json.ts';
 import { limits } from '../../protocol/limits.ts';
 import * as requests from '../../protocol/requests.ts';
+import { hostEvent } from './host-event.ts';
 import { objectSchema } from './schema.ts';
 
 /** What a call needs of the process it reaches. */
@@ -31,12 +32,22 @@ export interface ToolContext {
   project(): Promise<Result<string>>;
   /** Rings the session once more; undefined where this process holds no bell. */
   ringAgain?: RingAgain | undefined;
+  /** Of the host's own hooks on this server; absent where no such host is. */
+  events?: HostEvents | undefined;
   /** Shows what the session works on; refused where it is not registered. */
   summarize(text: string): Promise<Result<object>>;
 }
 
+export interface HostEvents {
+  /** After which a quiet task is asked about; absent where it never is. */
+  intervalMs?: number | undefined;
+  lastNudgeMs?: number;
+}
+
 export interface Tool {
   name: string;
+  /** Called by a host and not by its model. */
+  unlisted?: boolean;
   description: string;
   inputSchema: object;
   call(context: ToolContext, input: unknown, ended: AbortSignal): Promise<Result<object>>;
@@ -174,6 +185,17 @@ function plainTool<S extends Fields>(
   });
 }
 
+/** What the host's hooks call. */
+const hostEventTool: Tool = {
+  ...plainTool(
+    'host_event',
+    'For the hooks of the host: tells what its other hooks would.',
+    requests.hostEventFields,
+    (context, event) => hostEvent(context, event),
+  ),
+  unlisted: true,
+};
+
 /** Every tool of the server. */
 export const tools: readonly Tool[] = [
   messageTool,
@@ -221,4 +243,5 @@ export const tools: readonly Tool[] = [
     'Sends a message with status canceled for the task, once however often it is called. It asks; it stops nothing by itself.',
     action(requests.cancelFields, ({ desk, caller }, request) => cancelTask(desk, request, caller())),
   ),
+  hostEventTool,
 ];

@@ -1,0 +1,72 @@
+// `postbell hook stop-gate`: the Stop gate of Claude Code, with its ledger, its turn beside the listeners, and the one
+// write that it makes.
+
+import { beginGate } from '../mailbox/gate-turn.ts';
+import { coverTold } from '../mailbox/reserve.ts';
+import { stopGate, type Waiting } from '../mailbox/stop-gate.ts';
+import { systemClock } from '../platform/clock.ts';
+import { processEnvironment } from '../platform/environment.ts';
+import { ledgersIn } from '../platform/ledgers.ts';
+import { placesOf } from '../platform/paths.ts';
+import { systemRandom } from '../platform/random.ts';
+import type { Store } from '../ports/store.ts';
+import { limits } from '../protocol/limits.ts';
+import { refusedRecipient } from '../protocol/reminder.ts';
+import type { HostKind } from '../protocol/session.ts';
+import { locksIn } from '../store/lock.ts';
+import { openStore } from '../store/open.ts';
+import type { HookPayload } from '../surfaces/hooks/input.ts';
+import type { Said } from '../surfaces/hooks/prompt.ts';
+import type { Reminded } from '../surfaces/hooks/remind.ts';
+import { projectOfHost } from './project.ts';
+import { sayOnStdout } from './stdout.ts';
+
+/** The ledger's name where the host names no session. */
+const noSession = 'main';
+
+export async function runGate(
+  store: Store | undefined,
+  host: HostKind | undefined,
+  payload: HookPayload,
+  { addressee, ignored }: Reminded,
+): Promise<Said> {
+  const stderr = ignored === undefined ? '' : `${refusedRecipient(ignored)}\n`;
+  const skipped = (reason: string): Said => ({ stdout: '', stderr, outcome: { outcome: 'skipped', reason } });
+  // The form of the block is Claude Code's own.
+  if (host !== 'claude') return skipped('not this host');
+  if (payload.problem !== undefined) return skipped('no input');
+  if (store === undefined) return skipped('no mail yet');
+  const places = placesOf(processEnvironment);
+  const session = payload.session_id ?? noSession;
+  const clock = systemClock;
+  const end = await beginGate({ store, clock }, locksIn(places.runtime), session);
+  try {
+    const outcome = await stopGate({
+      store,
+      clock,
+      ledgers: ledgersIn(places.gateDirectory),
+      addressee,
+      session,
+      active: payload.active,
+      cover: (root, blocked) => cover(places.database, root, blocked),
+      print: (reason) => sayOnStdout(JSON.stringify({ decision: 'block', reason })),
+    });
+    return { stdout: '', stderr, outcome };
+  } finally {
+    end();
+  }
+}
+
+/** Only what the session's own bell would ring for: mail of its project. */
+async function cover(path: string, root: string, blocked: readonly Waiting[]): Promise<void> {
+  const project = await projectOfHost(processEnvironment);
+  const ids = blocked.filter((one) => one.project === project).map(({ delivery_id }) => delivery_id);
+  if (ids.length === 0) return;
+  const desk = { clock: systemClock, random: systemRandom };
+  const store = await openStore({ path, ...desk, lockWaitMs: limits.hookStoreWaitMs });
+  try {
+    await store.write((tx) => coverTold(tx, desk, root, ids));
+  } finally {
+    store.close();
+  }
+}

@@ -1,0 +1,61 @@
+// Stop handlers run side by side. While a gate of the session runs it holds this lock, and leaves its time on it: a listener
+// reads no rows meanwhile, nor before the gate of the Stop that started it has finished, so that the two do not announce the
+// same mail.
+
+import type { Lock, Locks } from '../ports/lock.ts';
+import type { Store } from '../ports/store.ts';
+import { limits } from '../protocol/limits.ts';
+import type { Desk } from './desk.ts';
+import { pause } from './patience.ts';
+
+const lockName = (root: string): string => `gate-${root}`;
+const rootOf = (store: Store, session: string): string =>
+  store.read((tx) => tx.identity.chain(session)[0]) as string;
+
+/** A listener may look at the lock this very moment. */
+const tries = 5;
+const againMs = 5;
+
+/** @returns ends the gate's turn; where another gate of the session runs, this one goes on beside it */
+export async function beginGate(
+  { store, clock }: Pick<Desk, 'store' | 'clock'>,
+  locks: Locks,
+  session: string,
+): Promise<() => void> {
+  const name = lockName(rootOf(store, session));
+  let lock: Lock | undefined;
+  for (let left = tries; lock === undefined && left > 0; left -= 1) {
+    lock = locks.tryTake(name);
+    if (lock === undefined) await pause(clock, againMs);
+  }
+  return () => {
+    lock?.stamp(clock.nowMs());
+    lock?.release();
+  };
+}
+
+/** Whether a listener may read its rows now. A gate is waited for no longer than 3 s. */
+export function afterGates(options: {
+  desk: Pick<Desk, 'store' | 'clock'>;
+  locks: Locks;
+  session: string;
+  /** When the listener's process began, if a Stop began it. */
+  stoppedAtMs: number | undefined;
+}): () => boolean {
+  const { desk, locks, session, stoppedAtMs } = options;
+  const begunMs = desk.clock.elapsedMs();
+  let ownIsDone = stoppedAtMs === undefined;
+  let heldSinceMs: number | undefined;
+  return () => {
+    const name = lockName(rootOf(desk.store, session));
+    const nowMs = desk.clock.elapsedMs();
+    if (locks.isHeld(name)) {
+      heldSinceMs ??= nowMs;
+      return nowMs - heldSinceMs >= limits.gateWaitMs;
+    }
+    heldSinceMs = undefined;
+    ownIsDone ||=
+      (locks.stampedAtMs(name) ?? 0) >= (stoppedAtMs ?? 0) || nowMs - begunMs >= limits.gateWaitMs;
+    return ownIsDone;
+  };
+}

@@ -1,0 +1,110 @@
+// The Stop gate: before a turn ends, the agent is told once of each message that waits. The ledger alone guards against
+// telling it twice; it is written before the block is printed, so that a crash between the two costs a reminder, which the
+// schedule makes good, and never a loop of turns.
+
+import type { Clock } from '../ports/clock.ts';
+import type { GateLedger, Ledgers } from '../ports/ledger.ts';
+import type { Store, Tx } from '../ports/store.ts';
+import { describeError } from '../protocol/errors.ts';
+import { limits } from '../protocol/limits.ts';
+import { boundedLines, gateInstruction, reminderLines } from '../protocol/reminder.ts';
+import { type Addressee, reachOf, waitingFor } from './remind.ts';
+
+export interface GateOptions {
+  store: Store;
+  clock: Clock;
+  ledgers: Ledgers;
+  addressee: Addressee;
+  /** Names the ledger; known also where it is not trusted for anything else. */
+  session: string;
+  /** The turn that stops goes on for an earlier block or a wake. */
+  active: boolean;
+  /** Adds what is blocked for to the session's reservation. */
+  cover(root: string, blocked: readonly Waiting[]): Promise<void>;
+  /** Resolves once it is written; rejects where nobody reads. */
+  print(reason: string): Promise<void>;
+}
+
+export interface Waiting {
+  seq: number;
+  delivery_id: string;
+  message_id: string;
+  project: string;
+}
+
+/** `reason` is a code or a count. */
+export interface GateOutcome {
+  outcome: 'notified' | 'skipped' | 'error';
+  reason: string;
+}
+
+export async function stopGate(options: GateOptions): Promise<GateOutcome> {
+  const { store, ledgers, session, active } = options;
+  const ids = store.read((tx) => tx.identity.chain(session));
+  const root = ids[0] as string;
+  const before = ledgerOf(ledgers, ids);
+  const { fresh, lines } = store.read((tx) => look(tx, options, before));
+  const problems = before.corrupt ? ['ledger: corrupt'] : [];
+  const done = (outcome: GateOutcome['outcome'], reason: string): GateOutcome =>
+    problems.length > 0 ? { outcome: 'error', reason: problems.join('; ') } : { outcome, reason };
+  if (fresh.length === 0) return done('skipped', 'nothing new');
+  try {
+    ledgers.write(root, after(before, fresh));
+  } catch (error) {
+    problems.push(`ledger: ${describeError(error).code}`);
+    // Without a ledger only the first Stop of a turn may be blocked: every later one would be, too.
+    if (active) return done('error', '');
+  }
+  await options.cover(root, fresh).catch((error) => problems.push(`coverage: ${describeError(error).code}`));
+  try {
+    await options.print(boundedLines([...lines, gateInstruction]));
+  } catch {
+    problems.push('print: closed');
+    try {
+      ledgers.write(root, before);
+    } catch (error) {
+      problems.push(`ledger: ${describeError(error).code}`);
+    }
+  }
+  return done('notified', `blocked for ${fresh.length}`);
+}
+
+/** Of all ids of the session, since the first of a chain may have changed. */
+function ledgerOf(ledgers: Ledgers, ids: readonly string[]): GateLedger & { corrupt: boolean } {
+  const found = ids.map((id) => ledgers.read(id));
+  const whole = found.filter((one) => one !== undefined && one !== 'corrupt');
+  return {
+    floor: Math.max(0, ...whole.map(({ floor }) => floor)),
+    blocked: whole.flatMap(({ blocked }) => blocked),
+    corrupt: found.includes('corrupt'),
+  };
+}
+
+const keyOf = (project: string, messageId: string): string => JSON.stringify([project, messageId]);
+
+/** What waits and was not blocked for, a page at a time; and the lines that the prompt hook would print. */
+function look(tx: Tx, { addressee, clock }: GateOptions, ledger: GateLedger) {
+  const nowMs = clock.nowMs();
+  const blocked = new Set(ledger.blocked.map(([, project, id]) => keyOf(project, id)));
+  const reach = reachOf(tx, addressee, nowMs);
+  const fresh: Waiting[] = [];
+  for (let after = ledger.floor; ; ) {
+    const page = tx.reminders.page(reach, after, limits.waitingPage);
+    fresh.push(...page.filter((one) => !blocked.has(keyOf(one.project, one.message_id))));
+    if (page.length < limits.waitingPage) break;
+    after = page.at(-1)?.seq as number;
+  }
+  const lines = reminderLines(addressee.recipient ?? '', waitingFor(tx, addressee, nowMs));
+  return { fresh, lines };
+}
+
+/** The newest in the store are kept; what lies before them counts as blocked for. */
+function after({ floor, blocked }: GateLedger, fresh: readonly Waiting[]): GateLedger {
+  const all = [
+    ...blocked,
+    ...fresh.map(({ seq, project, message_id }) => [seq, project, message_id] as const),
+  ].toSorted(([a], [b]) => a - b);
+  const kept = all.slice(-limits.gateLedgerIdsMax);
+  const dropped = all[all.length - kept.length - 1]?.[0] ?? 0;
+  return { floor: Math.max(floor, dropped), blocked: kept };
+}

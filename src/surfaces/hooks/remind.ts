@@ -1,0 +1,34 @@
+// The lines that a prompt and a session's start say of waiting mail. An inbox that cannot be read lets both go on.
+
+import { type Addressee, waitingFor } from '../../mailbox/remind.ts';
+import type { Clock } from '../../ports/clock.ts';
+import type { Store } from '../../ports/store.ts';
+import { reminderLines } from '../../protocol/reminder.ts';
+
+/** Whom the hook speaks for. */
+export interface Reminded {
+  addressee: Addressee;
+  /** Why the declared recipient does not count. */
+  ignored?: string;
+}
+
+export interface Reading {
+  lines: string[];
+  /** How many messages the lines are about, and those that did not fit. */
+  unread: number;
+  fault?: unknown;
+}
+
+/** @param store undefined where there is none yet: silence */
+export function readLines(store: Store | undefined, clock: Clock, addressee: Addressee): Reading {
+  if (store === undefined) return { lines: [], unread: 0 };
+  try {
+    const groups = store.read((tx) => waitingFor(tx, addressee, clock.nowMs()));
+    return {
+      lines: reminderLines(addressee.recipient ?? '', groups),
+      unread: groups.reduce((sum, group) => sum + group.unread, 0),
+    };
+  } catch (fault) {
+    return { lines: [], unread: 0, fault };
+  }
+}

@@ -1,0 +1,298 @@
+// Hooks in general: exit 0 on every path, one record, nothing printed that is not meant, within their time.
+
+import { execFile, spawn } from 'node:child_process';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import path from 'node:path';
+import BetterSqlite3 from 'better-sqlite3';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type Home, makeHome } from './home.ts';
+import { recordsOf, runHook } from './hook.ts';
+import { answer, postbell, program } from './postbell.ts';
+
+let home: Home;
+beforeEach(() => {
+  home = makeHome();
+});
+afterEach(() => home.end());
+
+const events = ['session-start', 'prompt', 'stop-gate'] as const;
+const env = { POSTBELL_RECIPIENT: 'reviewer' };
+const data = () => home.env.POSTBELL_HOME as string;
+const database = () => path.join(data(), 'postbell.db');
+const mail = (text = 'SECRET-BODY') => answer(home.env, home.project, ['send', 'reviewer', '--json'], text);
+const run = (event: string, payload: object | string = { session_id: 's1', source: 'startup' }) =>
+  runHook(home, event, payload, { env });
+
+describe.each(events)('postbell hook %s', (event) => {
+  it('[HOST-219, HOST-088] ends with 0 and one record, whatever it is given', async () => {
+    await mail();
+    const inputs = [
+      '',
+      'not json',
+      '[]',
+      'null',
+      '"text"',
+      '{"session_id":7}',
+      '{"session_id":"../x"}',
+      '\u0000\u0001',
+      `{"session_id":"s1","x":"${'y'.repeat(1_000_000)}"}`,
+    ];
+    for (const input of inputs) {
+      const { code, records, block, ms } = await run(event, input);
+      expect([input.slice(0, 20), code, records.length]).toEqual([input.slice(0, 20), 0, 1]);
+      expect(Object.keys(records[0] as object)).toEqual(['hook', 'time', 'host', 'outcome', 'reason']);
+      expect(records[0]).toMatchObject({ hook: event, host: 'claude' });
+      if (!input.startsWith('{')) expect([block, records[0]?.outcome]).toEqual([undefined, 'error']);
+      expect(ms).toBeLessThan(5_000);
+    }
+  }, 40_000);
+
+  it('[HOST-219] does the same where the store is missing, foreign, corrupt or unreadable', async () => {
+    expect((await run(event)).records).toHaveLength(1);
+    const broken: [string, () => void, RegExp][] = [
+      [
+        'corrupt',
+        () => writeFileSync(database(), 'garbage '.repeat(1_000)),
+        /inbox: uncaught store_unreadable/,
+      ],
+      [
+        'a directory',
+        () => {
+          home.env.POSTBELL_HOME = path.join(home.dir, 'second');
+          mkdirSync(database(), { recursive: true, mode: 0o700 });
+          chmodSync(data(), 0o700);
+        },
+        /inbox: uncaught (store_unreadable|insecure_path|store_unwritable)/,
+      ],
+    ];
+    for (const [what, breakIt, reason] of broken) {
+      breakIt();
+      const { code, block, records, stderr } = await run(event);
+      expect([what, code, block, records.length]).toEqual([what, 0, undefined, 1]);
+      expect([what, records[0]?.outcome]).toEqual([what, 'error']);
+      expect(records[0]?.reason).toMatch(reason);
+      expect(stderr).toMatch(/^postbell: inbox: (store_unreadable|insecure_path|store_unwritable)\n$/);
+    }
+  }, 20_000);
+
+  it('[HOST-220, MSG-125] waits for a locked store 2 s and no longer, and goes on', async () => {
+    await mail();
+    const holder = new BetterSqlite3(database());
+    holder.exec('BEGIN IMMEDIATE; UPDATE message SET payload = payload');
+    try {
+      const { code, ms, records } = await run(event);
+      expect([code, records.length]).toEqual([0, 1]);
+      expect(ms).toBeLessThan(3_500);
+    } finally {
+      holder.exec('ROLLBACK');
+      holder.close();
+    }
+  }, 20_000);
+
+  it('[HOST-231] reads its input whole, also where a character is split; more than 16 MiB is an error', async () => {
+    const split = await new Promise<number | null>((resolve) => {
+      const child = spawn(process.execPath, [program, 'hook', event, '--host', 'claude'], {
+        cwd: home.project,
+        env: { ...home.env, ...env, CLAUDE_PROJECT_DIR: home.project },
+      });
+      const bytes = Buffer.from(JSON.stringify({ session_id: 'säß', source: 'startup' }));
+      const at = bytes.indexOf(0xc3) + 1;
+      child.stdin.write(bytes.subarray(0, at));
+      setTimeout(() => child.stdin.end(bytes.subarray(at)), 100);
+      child.on('close', resolve);
+    });
+    expect([split, recordsOf(home).at(-1)?.outcome === 'error']).toEqual([0, false]);
+    const huge = await run(event, `{"session_id":"s1","x":"${'y'.repeat(17 * 1_048_576)}"}`);
+    expect([huge.code, huge.records[0]?.outcome]).toEqual([0, 'error']);
+    expect(huge.records[0]?.reason).toMatch(/^input too long/);
+    expect(huge.block).toBeUndefined();
+  }, 20_000);
+
+  it('[HOST-228] ignores fields that it does not know and misses none that are optional', async () => {
+    await mail();
+    for (const payload of [
+      { session_id: 's1' },
+      { session_id: 's1', source: 'teleported', hook_event_name: 7, cwd: null, new_field: { a: [1] } },
+      { session_id: 's1', source: 7, stop_hook_active: 'yes', prompt: ['x'] },
+    ]) {
+      const { code, records } = await run(event, payload);
+      expect([code, records[0]?.outcome === 'error']).toEqual([0, false]);
+    }
+  });
+
+  it('[HOST-050] says and records nothing of a sub-agent', async () => {
+    await mail();
+    for (const more of [{ agent_id: 'a1' }, { agent_type: 'helper' }]) {
+      const { stdout, records } = await run(event, { session_id: 's1', source: 'startup', ...more });
+      expect([stdout, records[0]?.reason]).toEqual(['', 'sub-agent']);
+    }
+    if (!existsSync(database())) return;
+    const store = new BetterSqlite3(database(), { readonly: true });
+    expect(store.prepare('SELECT count(*) AS n FROM launcher').get()).toEqual({ n: 0 });
+    store.close();
+  });
+
+  it('[HOST-229, HOST-083] does nothing of one host\u2019s under another, or under none that is named', async () => {
+    await mail();
+    for (const host of [[], ['--host', 'codex'], ['--host', 'else']]) {
+      const { code, block, records } = await runHook(home, event, { session_id: 's1' }, { env, host });
+      expect([code, block, records[0]?.host]).toEqual([0, undefined, null]);
+      if (event === 'stop-gate') expect(records[0]).toMatchObject({ outcome: 'skipped' });
+    }
+  });
+});
+
+describe('what hooks write', () => {
+  it('holds codes and counts, never what others wrote', async () => {
+    await mail('SECRET-BODY');
+    for (const event of events) await run(event);
+    const log = readFileSync(path.join(data(), 'hook-outcomes.jsonl'), 'utf8');
+    expect(log).not.toMatch(/SECRET|reviewer|shop|SELECT/);
+    expect(statSync(path.join(data(), 'hook-outcomes.jsonl')).mode & 0o777).toBe(0o600);
+  });
+
+  it('begins its log anew at 64 KiB and keeps the one before', async () => {
+    await run('prompt');
+    const file = path.join(data(), 'hook-outcomes.jsonl');
+    const line = readFileSync(file, 'utf8');
+    const full = line.repeat(Math.floor(65_536 / line.length));
+    writeFileSync(file, full.slice(line.length));
+    await run('prompt');
+    expect(existsSync(`${file}.1`)).toBe(false);
+    await run('prompt');
+    expect(readFileSync(`${file}.1`, 'utf8')).toHaveLength(full.length);
+    expect(recordsOf(home)).toHaveLength(1);
+  });
+
+  it('[MSG-125] is no more than each of them may', async () => {
+    await mail();
+    await postbell(home.env, home.project, ['hook', 'session-start', '--host', 'claude'], '{}');
+    const tables = () => {
+      const store = new BetterSqlite3(database(), { readonly: true });
+      const names = store
+        .prepare(`SELECT name FROM sqlite_schema WHERE type = 'table'`)
+        .pluck()
+        .all() as string[];
+      const all = names.map((name) => [name, JSON.stringify(store.prepare(`SELECT * FROM "${name}"`).all())]);
+      store.close();
+      return Object.fromEntries(all) as Record<string, string>;
+    };
+    const changedBy = async (event: string) => {
+      const before = tables();
+      await run(event);
+      const after = tables();
+      return Object.keys(after).filter((name) => after[name] !== before[name]);
+    };
+    expect(await changedBy('prompt')).toEqual([]);
+    expect(await changedBy('stop-gate')).toEqual(['reservation', 'reservation_cover']);
+    expect(await changedBy('stop-gate')).toEqual([]);
+    expect(await changedBy('session-start')).toEqual(['launcher']);
+  });
+
+  it('[HOST-227, HOST-075] an unreadable inbox lets prompt and start go on, and the person is told at the start', async () => {
+    await mail();
+    const store = new BetterSqlite3(database());
+    store.exec('ALTER TABLE receipt RENAME TO receipt_gone');
+    store.close();
+    for (const event of ['prompt', 'session-start'] as const) {
+      const { code, stderr, context, banner, records } = await run(event);
+      expect([code, stderr]).toEqual([0, 'postbell: inbox: store_unreadable\n']);
+      expect(records).toMatchObject([{ outcome: 'error', reason: 'inbox: uncaught store_unreadable' }]);
+      expect(context).not.toContain('waiting');
+      if (event === 'session-start') expect(banner).toContain('inbox: store_unreadable');
+    }
+  });
+
+  it('[HOST-075, MSG-124, HOST-074] a store without tables of mail, or none, is silence, and is not made by a prompt or a gate', async () => {
+    for (const event of ['prompt', 'stop-gate']) {
+      const { stdout, stderr, records } = await run(event);
+      expect([stdout, stderr, records[0]?.outcome]).toEqual(['', '', 'skipped']);
+      expect(readdirSync(data())).toEqual(['hook-outcomes.jsonl']);
+    }
+    new BetterSqlite3(database()).close();
+    for (const event of ['prompt', 'stop-gate']) {
+      const { stdout, stderr, records } = await run(event);
+      expect([stdout, stderr, records[0]?.outcome]).toEqual(['', '', 'skipped']);
+    }
+  });
+});
+
+describe('the Stop gate as a process', () => {
+  it('[HOST-086] takes its ids back where stdout is closed', async () => {
+    await mail();
+    const closed = await new Promise<number | null>((resolve) => {
+      const child = execFile(
+        'sh',
+        ['-c', `"$0" "$1" hook stop-gate --host claude >&-`, process.execPath, program],
+        { cwd: home.project, env: { ...home.env, ...env, CLAUDE_PROJECT_DIR: home.project } },
+        () => resolve(child.exitCode),
+      );
+      child.stdin?.end(JSON.stringify({ session_id: 's1' }));
+    });
+    expect([closed, recordsOf(home).at(-1)]).toMatchObject([
+      0,
+      { outcome: 'error', reason: 'print: closed' },
+    ]);
+    expect((await run('stop-gate')).block).toContain('1 message waiting');
+    expect((await run('stop-gate')).block).toBeUndefined();
+  });
+
+  it('[HOST-085] in a directory that it cannot write blocks a first Stop only', async () => {
+    await mail();
+    mkdirSync(path.join(data(), 'stop-gate'), { mode: 0o700 });
+    chmodSync(path.join(data(), 'stop-gate'), 0o500);
+    const stop = (active: boolean) =>
+      runHook(home, 'stop-gate', { session_id: 's1', stop_hook_active: active }, { env, plain: true });
+    const first = await stop(false);
+    expect([first.block !== undefined, first.records[0]?.outcome]).toEqual([true, 'error']);
+    const later = await stop(true);
+    expect([later.block, later.records[0]?.outcome]).toEqual([undefined, 'error']);
+    expect(later.records[0]?.reason).toBe('ledger: store_unwritable');
+    chmodSync(path.join(data(), 'stop-gate'), 0o700);
+  });
+
+  it('[HOST-122] blocks all the same while the store is locked for writers', async () => {
+    await mail();
+    const holder = new BetterSqlite3(database());
+    holder.exec('BEGIN IMMEDIATE; UPDATE message SET payload = payload');
+    try {
+      const { block, records, ms } = await run('stop-gate');
+      expect(block).toContain('1 message waiting');
+      expect(records[0]).toMatchObject({ outcome: 'error', reason: 'coverage: store_busy' });
+      expect(ms).toBeLessThan(4_000);
+    } finally {
+      holder.exec('ROLLBACK');
+      holder.close();
+    }
+  });
+});
+
+describe('the launcher\u2019s record', () => {
+  it('[SES-054, HOST-052] that cannot be written leaves the ids apart, is said, and reminders go on under the hook\u2019s own id', async () => {
+    await mail();
+    const holder = new BetterSqlite3(database());
+    holder.exec('BEGIN IMMEDIATE; UPDATE message SET payload = payload');
+    try {
+      const { code, context, banner, records } = await run('session-start', {
+        session_id: 's2',
+        source: 'clear',
+      });
+      expect(code).toBe(0);
+      expect(context).toContain('this session is "s2"');
+      expect(context).toContain('1 message waiting for "reviewer"');
+      expect(records).toMatchObject([{ outcome: 'error', reason: 'launcher: uncaught store_busy' }]);
+      expect(banner).toContain('launcher: store_busy');
+    } finally {
+      holder.exec('ROLLBACK');
+      holder.close();
+    }
+  });
+});
