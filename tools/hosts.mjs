@@ -9,12 +9,14 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
 const run = promisify(execFile);
-const claude = { name: 'claude-code', npm: '@anthropic-ai/claude-code', version: '2.1.332' };
+const claude = { name: 'claude-code', npm: '@anthropic-ai/claude-code' };
+/** The tested version, and the oldest that has all that the automatic road needs. */
+export const claudeVersions = ['2.1.332', '2.1.197'];
 const staleMs = 60 * 60 * 1000;
 
 const cacheDir = () =>
   path.join(process.env.XDG_CACHE_HOME || path.join(homedir(), '.cache'), 'postbell-hosts');
-const claudeDir = () => path.join(cacheDir(), `${claude.name}-${claude.version}`);
+const claudeDir = (version) => path.join(cacheDir(), `${claude.name}-${version}`);
 
 /** The native binary in an installed folder. The package for the wrong C library may lie beside it: `npm` takes by `libc`. */
 function binaryIn(dir) {
@@ -23,9 +25,9 @@ function binaryIn(dir) {
   return [path.join(base, file), path.join(`${base}-musl`, file)].find((candidate) => existsSync(candidate));
 }
 
-/** Path of the installed Claude Code binary, or undefined. */
-export function claudeBinary() {
-  return binaryIn(claudeDir());
+/** Path of the installed Claude Code binary of that version, or undefined. */
+export function claudeBinary(version = claudeVersions[0]) {
+  return binaryIn(claudeDir(version));
 }
 
 /** The version that the binary in `dir` answers, or undefined where it does not run. */
@@ -51,8 +53,8 @@ async function sweep() {
 }
 
 /** Puts `made` in the place of `dir`. Loses without harm to a run that was faster. */
-async function place(made, dir) {
-  if (existsSync(dir) && (await versionIn(dir)) !== claude.version) {
+async function place(made, dir, version) {
+  if (existsSync(dir) && (await versionIn(dir)) !== version) {
     await rename(dir, `${made}-broken`).catch(() => {});
     await rm(`${made}-broken`, { recursive: true, force: true });
   }
@@ -60,14 +62,14 @@ async function place(made, dir) {
     await rename(made, dir);
   } catch (error) {
     if (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error;
-    if ((await versionIn(dir)) !== claude.version) throw error;
+    if ((await versionIn(dir)) !== version) throw error;
   }
 }
 
-/** Installs Claude Code unless it is there; returns the path of its binary. */
-export async function installClaude() {
-  const dir = claudeDir();
-  if ((await versionIn(dir)) === claude.version) return binaryIn(dir);
+/** Installs that version of Claude Code unless it is there; returns the path of its binary. */
+export async function installClaude(version) {
+  const dir = claudeDir(version);
+  if ((await versionIn(dir)) === version) return binaryIn(dir);
   await mkdir(cacheDir(), { recursive: true });
   await sweep();
   const made = await mkdtemp(path.join(cacheDir(), `.${claude.name}-`));
@@ -75,13 +77,13 @@ export async function installClaude() {
     await writeFile(path.join(made, 'package.json'), '{ "private": true }\n');
     // The native binary needs no install script; the postinstall only links it under another name.
     const args = ['install', '--ignore-scripts', '--no-audit', '--no-fund', '--prefix', made];
-    await run('npm', [...args, `${claude.npm}@${claude.version}`], {
+    await run('npm', [...args, `${claude.npm}@${version}`], {
       cwd: made,
       shell: process.platform === 'win32',
     });
-    const version = await versionIn(made);
-    if (version !== claude.version) throw new Error(`${claude.npm} answers version ${version ?? 'nothing'}`);
-    await place(made, dir);
+    const found = await versionIn(made);
+    if (found !== version) throw new Error(`${claude.npm}@${version} answers version ${found ?? 'nothing'}`);
+    await place(made, dir, version);
   } finally {
     await rm(made, { recursive: true, force: true });
   }
@@ -89,5 +91,6 @@ export async function installClaude() {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  console.log(`${claude.name} ${claude.version} ${await installClaude()}`);
+  for (const version of claudeVersions)
+    console.log(`${claude.name} ${version} ${await installClaude(version)}`);
 }

@@ -25,8 +25,15 @@ export type Env = { [name: string]: string };
 const key = 'dummy-key-not-real';
 const endGraceMs = 5000;
 
+let chosen: string | undefined;
+
+/** Which installed version runs from here on; the tested one unless this was called. */
+export function useClaude(version: string | undefined): void {
+  chosen = version;
+}
+
 function binary(): string {
-  const found = claudeBinary();
+  const found = claudeBinary(chosen);
   if (!found) throw new Error('Claude Code is not installed: run `node tools/hosts.mjs`');
   return found;
 }
@@ -234,6 +241,8 @@ export interface TtySession {
   pid: number;
   /** The id that the session started with; undefined where only the host knows it (`--continue`, `--fork-session`). */
   startedAs: string | undefined;
+  /** Types text, and leaves it there. */
+  keys(text: string): Promise<void>;
   /** Types a line and Enter. */
   type(text: string): Promise<void>;
   /** Presses keys by their tmux names (`C-c`, `Escape`, `Enter`). */
@@ -301,6 +310,9 @@ export async function ttySession(env: Env, cwd: string, more: string[] = []): Pr
   return {
     pid,
     startedAs: id,
+    async keys(text) {
+      await tmux('send-keys', '-t', 'host', '-l', '--', text);
+    },
     async type(text) {
       await tmux('send-keys', '-t', 'host', '-l', '--', text);
       // Sent at once, Enter is taken for a part of a paste.

@@ -1,9 +1,10 @@
 import { execFileSync } from 'node:child_process';
-import { describe, expect, it } from 'vitest';
-import { claudeBinary } from '../../tools/hosts.mjs';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { claudeBinary, claudeVersions } from '../../tools/hosts.mjs';
+import { useClaude } from './claude.ts';
 
-function missing(): string | undefined {
-  if (!claudeBinary()) return 'Claude Code is not installed (run `node tools/hosts.mjs`)';
+function missing(version: string): string | undefined {
+  if (!claudeBinary(version)) return `Claude Code ${version} is not installed (run \`node tools/hosts.mjs\`)`;
   try {
     execFileSync('tmux', ['-V']);
     return undefined;
@@ -12,14 +13,30 @@ function missing(): string | undefined {
   }
 }
 
-/** `describe` for tests that need Claude Code and tmux: skipped, with one line saying why, where one is missing; a failure in CI. */
-export function describeWithClaude(name: string, body: () => void): void {
-  const why = missing();
-  if (!why) {
-    describe(name, body);
-    return;
+export const [tested, floor] = claudeVersions;
+
+/**
+ * `describe` for tests that need Claude Code and tmux: skipped, with one line saying why, where one is missing; a failure in
+ * CI. Once for each version.
+ */
+export function describeWithClaude(
+  name: string,
+  body: (version: string) => void,
+  versions: readonly string[] = [tested],
+): void {
+  for (const version of versions) {
+    const title = `Claude Code ${version}: ${name}`;
+    const why = missing(version);
+    if (why === undefined) {
+      describe(title, () => {
+        beforeAll(() => useClaude(version));
+        afterAll(() => useClaude(undefined));
+        body(version);
+      });
+      continue;
+    }
+    if (process.env.CI) it(`${title} can run`, () => expect.fail(why));
+    else console.log(`skipped: ${title}: ${why}`);
+    describe.skip(title, () => body(version));
   }
-  if (process.env.CI) it(`${name} can run`, () => expect.fail(why));
-  else console.log(`skipped: ${name}: ${why}`);
-  describe.skip(name, body);
 }

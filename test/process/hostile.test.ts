@@ -244,7 +244,7 @@ describe('a payload of', () => {
     ['message send', typed('send', letter({}))[0], 1, /^postbell: payload_too_large: [^\n]*\n$/],
     ['send', ['send', 'b'], 1, /^postbell: payload_too_large: [^\n]*\n$/],
     ['inbox acknowledge', ['inbox', 'acknowledge', '--receipts-stdin'], 1, /^postbell: payload_too_large: /],
-    ['hook session-start', ['hook', 'session-start'], 0, /^$/],
+    ['hook session-start', ['hook', 'session-start', '--host', 'claude'], 0, /^$/],
     ['wait', ['wait', '--renew-after-secs', '1'], 2, /./],
   ] as const)('bytes without end is read no further than may be: %s', async (_, words, code, stderr) => {
     const run = home.start([...words], { CLAUDE_PROJECT_DIR: home.project });

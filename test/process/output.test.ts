@@ -62,7 +62,11 @@ it('of a hook ends it with 0 all the same, and of a live view ends that and its 
   const host = spawn('sleep', ['60']);
   home.atEnd(() => host.kill());
   Object.assign(home.env, { CLAUDE_PID: String(host.pid) });
-  const heard = await lost(['hook', 'session-start'], 'gone', '{"session_id":"s1","source":"startup"}');
+  const heard = await lost(
+    ['hook', 'session-start', '--host', 'claude'],
+    'gone',
+    '{"session_id":"s1","source":"startup"}',
+  );
   expect(heard).toEqual({ code: 0, stderr: 'postbell: internal_error\n' });
   expect(await lost(['up'], 'gone')).toEqual({ code: 0, stderr: '' });
   expect(readdirSync(home.env.POSTBELL_HOME as string).filter((name) => name.endsWith('.sock'))).toEqual([]);

@@ -69,7 +69,7 @@ describe('the project of a directory', () => {
     const hook = await postbell(
       { ...home.env, CLAUDE_PROJECT_DIR: home.project },
       home.project,
-      ['hook', 'session-start'],
+      ['hook', 'session-start', '--host', 'claude'],
       JSON.stringify({ session_id: 's1', source: 'startup' }),
     );
     expect(hook.stdout).toContain(project);

@@ -68,7 +68,7 @@ describe('a router that is not there', () => {
     expect(await discover(project)).toEqual(unreachable);
     const env = { ...home.env, CLAUDE_PROJECT_DIR: home.project };
     const payload = JSON.stringify({ session_id: 's1', source: 'startup' });
-    const hook = await postbell(env, home.project, ['hook', 'session-start'], payload);
+    const hook = await postbell(env, home.project, ['hook', 'session-start', '--host', 'claude'], payload);
     expect([hook.code, hook.stdout]).toEqual([0, expect.stringContaining('Postbell: this session is')]);
     const listener = home.start(['wait'], env);
     listener.child.stdin?.end(payload);

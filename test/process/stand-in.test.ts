@@ -55,7 +55,12 @@ describe('a listener whose server was killed', () => {
     const host = scene.startHost();
     const env = { ...home.env, CLAUDE_PID: String(host.pid), POSTBELL_RECIPIENT: 'alice' };
     const hook = (session_id: string, source: string) =>
-      postbell(env, home.project, ['hook', 'session-start'], JSON.stringify({ session_id, source }));
+      postbell(
+        env,
+        home.project,
+        ['hook', 'session-start', '--host', 'claude'],
+        JSON.stringify({ session_id, source }),
+      );
     expect((await hook('s1', 'startup')).code).toBe(0);
     await scene.send('rung for just now');
     expect((await scene.listener().exited).code).toBe(2);

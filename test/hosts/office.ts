@@ -1,0 +1,235 @@
+// A throw-away home with the plugin in it, a scripted model, and `postbell up`: where real sessions exchange mail. All of it
+// is ended with the test.
+
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { expect } from 'vitest';
+import {
+  answer,
+  type Env,
+  factsOf,
+  postbell,
+  type Receipt,
+  root,
+  startUp,
+  stopRouter,
+} from '../process/postbell.ts';
+import { mailAgent } from './agent.ts';
+import {
+  claudeHome,
+  runClaude,
+  type StreamSession,
+  streamSession,
+  type TtySession,
+  ttySession,
+} from './claude.ts';
+import { type Model, type ModelRequest, type Script, startModel } from './model.ts';
+
+export interface Sent {
+  message_id: string;
+  recipient: string;
+  recipient_presence: string;
+  project: string;
+  native_delivery?: { status: string; adapter_kind: string };
+}
+
+export interface Office {
+  dir: string;
+  project: string;
+  /** Of every session and command; a session's own name is added. */
+  env: Env;
+  model: Model;
+  /** Who each session is, as it was told at its start; a scripted agent signs with it. */
+  inboxes: Map<string, string>;
+  /** A stream-JSON session, once its start hooks have ended. */
+  stream(inbox: string | undefined, ...args: string[]): Promise<StreamSession>;
+  /** A session in a terminal, once its prompt is shown. */
+  tty(inbox: string | undefined, ...args: string[]): Promise<TtySession>;
+  /** Once as many servers of this inbox are registered: mail to it is handed over. @returns the project */
+  reachable(inbox: string, count?: number): Promise<string>;
+  send(recipient: string, text: string, ...flags: string[]): Promise<Sent>;
+  /** To one exact session. */
+  sendExact(session: string, text: string): Promise<Sent>;
+  /** `receipt_kind value` of each fact, and the state. */
+  facts(sent: Sent): Promise<{ state: string; kinds: string[]; receipts: Receipt[] }>;
+  /** Records that hooks left. */
+  records(): { hook: string; outcome: string; reason: string; time: string }[];
+  /** All that the model was sent in this session. */
+  texts(session: string): string;
+  /** Requests of the session's own turns, without the host's side queries. */
+  turns(session: string): ModelRequest[];
+  /** Ends with the office. */
+  atEnd(end: () => unknown): void;
+  end(): Promise<void>;
+}
+
+export interface OfficeOptions {
+  script?: Script;
+  /** Without the permission to use the plugin's tools. */
+  untrusted?: boolean;
+  /** The folder whose marketplace is installed; undefined: none. */
+  market?: string | undefined;
+  settings?: object;
+}
+
+const notices = /\[Postbell inbox notice\]/g;
+/** How many notices of listeners are in the text. */
+export const noticesIn = (text: string): number => text.match(notices)?.length ?? 0;
+
+export async function openOffice(options: OfficeOptions = {}): Promise<Office> {
+  const { script, untrusted = false, settings = {} } = options;
+  const market = 'market' in options ? options.market : root;
+  const dir = realpathSync(mkdtempSync(path.join(tmpdir(), 'pb-')));
+  const project = path.join(dir, 'shop');
+  mkdirSync(project);
+  const inboxes = new Map<string, string>();
+  const model = await startModel(script ?? mailAgent(inboxes));
+  const allow = untrusted ? {} : { permissions: { allow: ['mcp__plugin_postbell_postbell', 'Bash'] } };
+  const env = claudeHome({ dir, modelUrl: model.url, project, settings: { ...allow, ...settings } });
+  const ending: (() => unknown)[] = [
+    () => rmSync(dir, { recursive: true, force: true }),
+    () => model.close(),
+  ];
+  if (market !== undefined) await installPlugin(env, market, project);
+  const up = await startUp(env, project);
+  ending.push(() => stopRouter(env, project), up.end);
+  const own = (inbox: string | undefined): Env =>
+    inbox === undefined ? env : { ...env, POSTBELL_RECIPIENT: inbox };
+  const office: Office = {
+    dir,
+    project,
+    env,
+    model,
+    inboxes,
+    ...sessionsOf({ env, project, own, inboxes, ending, hooked: market !== undefined }),
+    ...mailOf(env, project),
+    records: () => recordsIn(env),
+    texts: (session) =>
+      model
+        .requestsOf(session)
+        .map((request) => model.text(request))
+        .join('\n'),
+    turns: (session) => model.requestsOf(session).filter(({ body }) => (body.tools ?? []).length > 0),
+    atEnd: (end) => void ending.push(end),
+    end: async () => {
+      const faults: unknown[] = [];
+      for (const end of ending.splice(0).reverse())
+        await Promise.resolve()
+          .then(end)
+          .catch((error: unknown) => faults.push(error));
+      if (faults.length > 0) throw faults[0];
+    },
+  };
+  return office;
+}
+
+export async function installPlugin(env: Env, market: string, cwd: string): Promise<void> {
+  for (const words of [
+    ['plugin', 'marketplace', 'add', market],
+    ['plugin', 'install', 'postbell@postbell'],
+  ])
+    expect(await runClaude(env, words, cwd)).toMatchObject({ code: 0 });
+}
+
+function sessionsOf({
+  env,
+  project,
+  own,
+  inboxes,
+  ending,
+  hooked,
+}: {
+  env: Env;
+  project: string;
+  own: (inbox: string | undefined) => Env;
+  inboxes: Map<string, string>;
+  ending: (() => unknown)[];
+  hooked: boolean;
+}): Pick<Office, 'stream' | 'tty'> {
+  return {
+    stream: async (inbox, ...args) => {
+      const started = () => recordsIn(env).filter(({ hook }) => hook === 'session-start').length;
+      const before = started();
+      const session = streamSession(own(inbox), project, args);
+      ending.push(session.end);
+      // The floor says nothing on its stream before the first prompt.
+      if (hooked) await expect.poll(started, { timeout: 20_000, interval: 50 }).toBeGreaterThan(before);
+      const id = session.sessionId();
+      inboxes.set(id, inbox ?? `claude-session-${id}`);
+      return session;
+    },
+    tty: async (inbox, ...args) => {
+      const session = await ttySession(own(inbox), project, args);
+      ending.push(session.end);
+      const id = session.startedAs;
+      if (id !== undefined) inboxes.set(id, inbox ?? `claude-session-${id}`);
+      await session.waitForScreen(/❯/, 20_000);
+      return session;
+    },
+  };
+}
+
+function mailOf(env: Env, project: string): Pick<Office, 'reachable' | 'send' | 'sendExact' | 'facts'> {
+  let keys = 0;
+  const send: Office['send'] = async (recipient, text, ...flags) =>
+    (await answer(env, project, ['send', recipient, '--json', ...flags], text)) as unknown as Sent;
+  const projectId = async (): Promise<string> => (await send('nobody', 'which project is this')).project;
+  return {
+    send,
+    sendExact: async (session, text) => {
+      keys += 1;
+      const words = [
+        'message',
+        'send',
+        '--project',
+        await projectId(),
+        '--sender',
+        'me',
+        '--recipient',
+        session,
+      ];
+      const more = ['--target-kind', 'session', '--idempotency-key', `exact-${keys}`, '--payload-stdin'];
+      return (await answer(env, project, [...words, ...more], text)) as unknown as Sent;
+    },
+    reachable: async (inbox, count = 1) => {
+      const id = await projectId();
+      const cards = async () => {
+        const { code, stdout } = await postbell(env, project, ['message', 'discover', '--project', id]);
+        if (code !== 0) return 0;
+        return (JSON.parse(stdout).cards as { principal_id: string }[]).filter(
+          (card) => card.principal_id === inbox,
+        ).length;
+      };
+      await expect.poll(cards, { timeout: 20_000, interval: 150 }).toBe(count);
+      return id;
+    },
+    facts: async ({ project: of, recipient, message_id }) => {
+      const { state, receipts } = await factsOf(env, project, { project: of, recipient, message_id });
+      return {
+        state,
+        receipts,
+        kinds: receipts.map(({ receipt_kind, value }) => `${receipt_kind} ${value}`),
+      };
+    },
+  };
+}
+
+function recordsIn(env: Env): ReturnType<Office['records']> {
+  const file = path.join(env.HOME as string, '.local', 'state', 'postbell', 'hook-outcomes.jsonl');
+  if (!existsSync(file)) return [];
+  return readFileSync(file, 'utf8')
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => JSON.parse(line));
+}
+
+/** Whether the process is a listener, as the plugin starts it. */
+export function isListener(pid: number): boolean {
+  try {
+    const [, entry = '', word] = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
+    return entry.endsWith('launch.cjs') && word === 'wait';
+  } catch {
+    return false;
+  }
+}
