@@ -9,6 +9,9 @@ import meantMail from './sql/003-mail-meant-for-a-session.sql';
 
 const migrations: readonly string[] = [localMail, wholeMail, meantMail];
 
+/** The schema of this release. */
+export const schemaKnown = migrations.length;
+
 /** Whether the store must be written before it can be used. Fault where another program or a newer release made it. */
 export function needsMigration(database: Database, path: string): boolean {
   // One statement, one snapshot: another process may make the store this very moment.
