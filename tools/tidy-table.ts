@@ -72,6 +72,8 @@ export const layers: Readonly<Record<string, Layer>> = {
         'launch',
         'failure',
         'ending',
+        'examine',
+        'probes',
       ],
     },
   },
@@ -161,6 +163,7 @@ export const bundles: Readonly<Record<string, readonly string[]>> = {
   'hook.cjs': ['better-sqlite3'],
   'wait.cjs': ['better-sqlite3'],
   'cli.cjs': ['better-sqlite3'],
+  'doctor.cjs': ['better-sqlite3'],
   'router.cjs': [
     'better-sqlite3',
     'pino',
