@@ -9,6 +9,7 @@ async function start(): Promise<void> {
   if (!helpAsked && word === 'hook') return (await import('./compose/hook.ts')).main(rest);
   if (!helpAsked && word === 'router') return (await import('./compose/router.ts')).main(rest);
   if (!helpAsked && word === 'up') return (await import('./compose/up.ts')).main(rest);
+  if (!helpAsked && word === 'doctor') return (await import('./compose/doctor.ts')).main(rest);
   if (!helpAsked && word === 'demo') return (await import('./compose/demo.ts')).main(rest);
   // The listener's flags may stand before its word.
   if (!helpAsked && rest.includes('wait') && word?.startsWith('--'))

@@ -11,7 +11,7 @@ const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
 const { version } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'));
 
 /** The process entries under src/compose/, by the name of their bundle. */
-export const entries = ['cli', 'hook', 'wait', 'mcp', 'router', 'up', 'demo'];
+export const entries = ['cli', 'hook', 'wait', 'mcp', 'router', 'up', 'demo', 'doctor'];
 
 /** In main.ts, `import('./compose/x.ts')` stays a lazy import of the bundle beside it. */
 const lazyEntries = {

@@ -74,6 +74,8 @@ export const layers: Readonly<Record<string, Layer>> = {
         'launch',
         'failure',
         'ending',
+        'examine',
+        'probes',
       ],
     },
   },
@@ -163,6 +165,7 @@ export const bundles: Readonly<Record<string, readonly string[]>> = {
   'hook.cjs': ['better-sqlite3'],
   'wait.cjs': ['better-sqlite3'],
   'cli.cjs': ['better-sqlite3'],
+  'doctor.cjs': ['better-sqlite3'],
   'router.cjs': [
     'better-sqlite3',
     'pino',

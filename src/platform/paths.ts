@@ -30,7 +30,7 @@ export const hostConfigFile = ({ hostDirectory }: Pick<Places, 'hostDirectory'>,
 
 /** An empty or relative XDG value counts as unset. */
 export function placesOf(environment: Environment): Places {
-  const home = setting(environment, 'HOME') ?? setting(environment, 'USERPROFILE') ?? accountHome();
+  const home = accountHome(environment);
   const xdg = setting(environment, 'XDG_STATE_HOME');
   const state = xdg !== undefined && path.isAbsolute(xdg) ? xdg : path.join(home, '.local', 'state');
   const chosen = setting(environment, 'POSTBELL_HOME') ?? path.join(state, 'postbell');
@@ -51,8 +51,10 @@ export function placesOf(environment: Environment): Places {
   };
 }
 
-/** Of the account itself, whatever the environment says. */
-function accountHome(): string {
+/** As the environment says, else the account's own. Fault `store_unwritable` where neither says one. */
+export function accountHome(environment: Environment): string {
+  const named = setting(environment, 'HOME') ?? setting(environment, 'USERPROFILE');
+  if (named !== undefined) return named;
   try {
     const { homedir } = userInfo();
     if (path.isAbsolute(homedir)) return homedir;

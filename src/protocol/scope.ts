@@ -84,3 +84,14 @@ export function sessionScopedPrincipal(host: string, sessionId: string): string 
   if (host === 'codex') return `codex-thread-${sessionId}`;
   return `session-${sessionId}`;
 }
+
+export type NameFault = 'path-shaped' | 'not NFC' | 'untrimmed';
+
+/** Which of today's rules a stored identifier breaks: one that an earlier release took. */
+export function nameFaults(stored: string): NameFault[] {
+  const faults: NameFault[] = [];
+  if (pathShaped.test(stored.trim())) faults.push('path-shaped');
+  if (stored.normalize('NFC') !== stored) faults.push('not NFC');
+  if (stored.trim() !== stored) faults.push('untrimmed');
+  return faults;
+}

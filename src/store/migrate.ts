@@ -10,6 +10,9 @@ import stopGate from './sql/004-the-stop-gate.sql';
 
 const migrations: readonly string[] = [localMail, wholeMail, meantMail, stopGate];
 
+/** The schema of this release. */
+export const schemaKnown = migrations.length;
+
 /** Whether the store must be written before it can be used. Fault where another program or a newer release made it. */
 export function needsMigration(database: Database, path: string): boolean {
   // One statement, one snapshot: another process may make the store this very moment.

@@ -32,7 +32,7 @@ import { waiting } from './waiting.ts';
 const sqliteVersionMin = [3, 51, 3] as const;
 
 /** One try inside SQLite; short, since it stops the whole process. The rest of the wait is ours. */
-const busyTimeoutMs = 5;
+export const busyTimeoutMs = 5;
 const retryMsMin = 2;
 const retryMsMax = 25;
 
@@ -106,7 +106,10 @@ function setUp(database: Database, path: string): void {
 }
 
 /** Tries again while another connection holds the lock, without blocking the process. Fault `store_busy` at the end. */
-async function patiently<T>({ path, clock, random, lockWaitMs }: StoreOptions, work: () => T): Promise<T> {
+export async function patiently<T>(
+  { path, clock, random, lockWaitMs }: StoreOptions,
+  work: () => T,
+): Promise<T> {
   const deadline = clock.elapsedMs() + (lockWaitMs ?? limits.writeLockWaitMs);
   for (;;) {
     try {
@@ -121,16 +124,20 @@ async function patiently<T>({ path, clock, random, lockWaitMs }: StoreOptions, w
   }
 }
 
-function checkVersion(database: Database): void {
+export function checkVersion(database: Database): void {
   const version = String(database.get('SELECT sqlite_version() AS version')?.version);
-  const [major = 0, minor = 0, patch = 0] = version.split('.').map(Number);
-  const number = major * 1_000_000 + minor * 1_000 + patch;
-  const [a, b, c] = sqliteVersionMin;
-  if (number < a * 1_000_000 + b * 1_000 + c)
+  if (!isFit(version))
     throw new Fault(
       'store_unreadable',
       `SQLite ${version} is too old; at least ${sqliteVersionMin.join('.')}`,
     );
+}
+
+/** Whether several connections of this SQLite may share a WAL. */
+export function isFit(version: string): boolean {
+  const number = ([major = 0, minor = 0, patch = 0]: readonly number[]): number =>
+    major * 1_000_000 + minor * 1_000 + patch;
+  return number(version.split('.').map(Number)) >= number(sqliteVersionMin);
 }
 
 function aggregates(database: Database, clock: Clock): Tx {

@@ -24,6 +24,16 @@ const manuals: Readonly<Record<string, Manual>> = {
     flags: [],
     example: 'postbell demo',
   },
+  doctor: {
+    words: 'doctor',
+    about: 'what is wrong with this installation, one line each; exit 1 where something fails',
+    flags: [
+      ['[--json]', 'the verdict and the rows as JSON'],
+      ['[--fix]', 'then mend what is missing, asking before each step'],
+      ['[--yes]', 'with --fix: without asking'],
+    ],
+    example: 'postbell doctor',
+  },
   send: {
     words: 'send RECIPIENT',
     about: 'send the text on stdin, or typed at the terminal (an empty line ends it)',

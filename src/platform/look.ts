@@ -1,0 +1,62 @@
+// Looking at files without touching them. Store and lock files are looked at by `lookAt` alone, never read.
+
+import { lstatSync, readdirSync, readFileSync, realpathSync, type Stats, statSync } from 'node:fs';
+import type { Entry, Looked } from '../ports/inspection.ts';
+
+/** What other programs keep is not read beyond it. */
+const bytesMax = 33_554_432;
+
+export function lookAt(path: string): Looked<Entry> {
+  return looked(() => {
+    const stat = lstatSync(path);
+    return {
+      path,
+      kind: kindOf(stat),
+      mode: stat.mode & 0o777,
+      own: stat.uid === process.getuid?.(),
+      bytes: stat.size,
+    };
+  });
+}
+
+function kindOf(stat: Stats): Entry['kind'] {
+  if (stat.isFile()) return 'file';
+  if (stat.isDirectory()) return 'directory';
+  if (stat.isSocket()) return 'socket';
+  return stat.isSymbolicLink() ? 'link' : 'other';
+}
+
+/** The text of a regular file. */
+export function textOf(path: string): Looked<string> {
+  return looked(() => {
+    const stat = statSync(path);
+    if (!stat.isFile()) throw new NoText('is no regular file');
+    if (stat.size > bytesMax) throw new NoText(`has more than ${bytesMax} bytes`);
+    return readFileSync(path, 'utf8');
+  });
+}
+
+/** Sorted. */
+export function namesIn(directory: string): Looked<string[]> {
+  return looked(() => readdirSync(directory).sort());
+}
+
+/** Where links lead; the path itself where nothing is there. */
+export function realPathOf(path: string): string {
+  const found = looked(() => realpathSync(path));
+  return found.state === 'found' ? found.value : path;
+}
+
+class NoText extends Error {}
+
+function looked<T>(look: () => T): Looked<T> {
+  try {
+    return { state: 'found', value: look() };
+  } catch (error) {
+    if (error instanceof NoText) return { state: 'closed', why: error.message };
+    const { code } = error as NodeJS.ErrnoException;
+    return code === 'ENOENT' || code === 'ENOTDIR'
+      ? { state: 'missing' }
+      : { state: 'closed', why: `cannot be read (${code})` };
+  }
+}

@@ -1,0 +1,137 @@
+// What doctor asks of the store, and of SQLite itself. Nothing is written.
+
+import BetterSqlite3 from 'better-sqlite3';
+import type { LiveSession, MailFacts, SqliteFacts, StoreFacts } from '../ports/inspection.ts';
+import { type Database, isBusy, storeFault } from './database.ts';
+import { identity } from './identity.ts';
+import { instantOf } from './instant.ts';
+import { needsMigration, schemaKnown } from './migrate.ts';
+import { checkVersion, isFit, patiently, type StoreOptions } from './open.ts';
+import { connectReadOnly } from './open-read-only.ts';
+
+/** A full check reads each byte: a gigabyte in seconds. Beyond this, only the structure of pages is looked at. */
+const fullCheckBytesMax = 268_435_456;
+const ringsAsked = 3;
+const dayMs = 86_400_000;
+
+/** The store at `path` as it is; undefined where there is none, or nothing was ever made in it. Faults of `openStore`. */
+export async function inspectStore(options: StoreOptions): Promise<StoreFacts | undefined> {
+  const { path, clock } = options;
+  const database = connectReadOnly(path);
+  try {
+    return database && (await patiently(options, () => factsOf(database, path, clock.nowMs())));
+  } catch (error) {
+    throw storeFault(error, path);
+  } finally {
+    database?.close();
+  }
+}
+
+function factsOf(database: Database, path: string, nowMs: number): StoreFacts | undefined {
+  checkVersion(database);
+  const older = needsMigration(database, path);
+  const schema = database.pragma('user_version') as number;
+  if (schema === 0) return undefined;
+  const damage = damageOf(database);
+  if (damage !== undefined || older) return { schema, schemaKnown, ...(damage !== undefined && { damage }) };
+  return { schema, schemaKnown, mail: mailFacts(database, nowMs) };
+}
+
+function damageOf(database: Database): string | undefined {
+  const bytes = (database.pragma('page_count') as number) * (database.pragma('page_size') as number);
+  try {
+    const check = bytes <= fullCheckBytesMax ? 'integrity_check(1)' : 'quick_check(1)';
+    const said = String(database.pragma(check));
+    return said === 'ok' ? undefined : (said.split('\n').at(-1) as string);
+  } catch (error) {
+    if (isBusy(error)) throw error;
+    return String((error as { code?: unknown }).code);
+  }
+}
+
+function mailFacts(database: Database, nowMs: number): MailFacts {
+  return {
+    payloadBytes: database.get('SELECT payload_bytes AS bytes FROM storage')?.bytes as number,
+    identifiers: database.all(everyIdentifier).map(({ name }) => name as string),
+    live: liveSessions(database, nowMs),
+    expired: expired(database, nowMs),
+  };
+}
+
+const everyIdentifier = `
+  SELECT project AS name FROM message UNION SELECT sender FROM message
+  UNION SELECT project FROM delivery UNION SELECT recipient FROM delivery
+  UNION SELECT intended_session FROM delivery WHERE intended_session IS NOT NULL
+  UNION SELECT project FROM principal UNION SELECT principal_id FROM principal
+  UNION SELECT project FROM session UNION SELECT session_id FROM session UNION SELECT principal_id FROM session`;
+
+/** The newest connection of each, as `Sessions` defines live. */
+function liveSessions(database: Database, nowMs: number): LiveSession[] {
+  const rows = database.all(
+    `SELECT c.project, c.session_id, s.host_kind, c.bell, c.connected_at, max(c.seq)
+     FROM connection c JOIN session s ON s.project = c.project AND s.session_id = c.session_id
+     WHERE c.disconnected_at IS NULL AND c.lease_expires_at_ms > ?
+     GROUP BY c.project, c.session_id ORDER BY c.project, c.session_id`,
+    nowMs,
+  );
+  return rows.map(({ project, session_id, host_kind, bell, connected_at }) => {
+    const chain = identity(database).chain(session_id as string);
+    return {
+      ...({ project, session_id, host_kind, bell } as Pick<
+        LiveSession,
+        'project' | 'session_id' | 'host_kind' | 'bell'
+      >),
+      connected_at: instantOf(connected_at as string),
+      hookSeen: hookSeen(database, chain),
+      unanswered: unanswered(database, chain[0] as string),
+    };
+  });
+}
+
+/** The hook of a session's start leaves which process runs it. */
+const hookSeen = (database: Database, chain: readonly string[]): boolean =>
+  database.get(
+    'SELECT 1 FROM launcher WHERE session_id IN (SELECT value FROM json_each(?)) LIMIT 1',
+    JSON.stringify(chain),
+  ) !== undefined;
+
+function unanswered(database: Database, root: string): boolean {
+  const asked = database.get(
+    `WITH ring AS (
+       SELECT notification_id AS id FROM reservation n WHERE session_root = ? AND EXISTS
+         (SELECT 1 FROM reservation_cover v WHERE v.notification_id = n.notification_id AND v.rung = 1)
+       ORDER BY seq DESC LIMIT ?)
+     SELECT (SELECT count(*) FROM ring) AS rings,
+       EXISTS (SELECT 1 FROM reservation_cover v JOIN receipt r ON r.delivery_id = v.delivery_id
+         WHERE v.notification_id IN (SELECT id FROM ring) AND r.receipt_kind = 'intake') AS answered`,
+    root,
+    ringsAsked,
+  );
+  return asked?.rings === ringsAsked && asked.answered === 0;
+}
+
+/** Without those that are live again. */
+function expired(database: Database, nowMs: number): number {
+  const row = database.get(
+    `SELECT count(*) AS count FROM (SELECT DISTINCT c.project, c.session_id FROM connection c
+       WHERE ((c.disconnect_reason = 'lease_expired' AND c.disconnected_at > :since)
+         OR (c.disconnected_at IS NULL AND c.lease_expires_at_ms <= :now AND c.lease_expires_at_ms > :sinceMs))
+       AND NOT EXISTS (SELECT 1 FROM connection n WHERE n.project = c.project AND n.session_id = c.session_id
+         AND n.seq > c.seq))`,
+    { now: nowMs, sinceMs: nowMs - dayMs, since: new Date(nowMs - dayMs).toISOString() },
+  );
+  return row?.count as number;
+}
+
+/** Throws where the driver cannot be loaded. */
+export function sqliteFacts(): SqliteFacts {
+  const driver = new BetterSqlite3(':memory:');
+  try {
+    const { version, fts5 } = driver
+      .prepare("SELECT sqlite_version() AS version, sqlite_compileoption_used('ENABLE_FTS5') AS fts5")
+      .get() as { version: string; fts5: number };
+    return { version, fit: isFit(version), fts5: fts5 === 1 };
+  } finally {
+    driver.close();
+  }
+}

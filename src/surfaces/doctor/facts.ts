@@ -1,0 +1,117 @@
+// What the rows are decided from: gathered once, before any row is.
+
+import type {
+  ClaudeFacts,
+  Entry,
+  Looked,
+  PluginTexts,
+  ProgramFacts,
+  Registered,
+  SqliteFacts,
+  StoreFacts,
+} from '../../ports/inspection.ts';
+import type { Finding } from '../../protocol/doctor.ts';
+import { quoted } from '../../protocol/json.ts';
+
+export interface DoctorFacts {
+  nowMs: number;
+  /** Of the program that looks. */
+  version: string;
+  /** The package it lies in. */
+  packageDirectory: string;
+  node: string;
+  sqlite: Looked<SqliteFacts>;
+  /** Others that something would start. */
+  programs: readonly ProgramFacts[];
+  /** Where a login shell finds `postbell`. */
+  shell: Looked<string>;
+  /** Whether PATH has a `node`, with which hosts start the hooks. */
+  nodeOnPath: boolean;
+  storePath: string;
+  store: Looked<StoreFacts>;
+  storeBytes: number;
+  walBytes: number;
+  quota: number | 'malformed' | undefined;
+  /** The data directory and all that lies in it. */
+  entries: readonly Looked<Entry>[];
+  /** Whether the data directory is Postbell’s own, not one in which somebody placed a database. */
+  ownDirectory: boolean;
+  /** Texts of the log of hooks, the older first. */
+  outcomes: readonly Looked<string>[];
+  router: RouterFacts;
+  claude: ClaudeFacts;
+  /** What the plugin of this package holds. */
+  shipped: PluginTexts;
+  /** The variables that switch the listener off, as they are here. */
+  switches: Readonly<Record<string, string>>;
+  /** Undefined where doctor does not run from a Claude plugin directory. */
+  channel: ChannelFacts | undefined;
+  hostConfigs: Looked<readonly HostFile[]>;
+  probes: { capability?: ProbeFacts; router?: ProbeFacts };
+}
+
+export interface RouterFacts {
+  path: string;
+  bytes: number;
+  /** Why no router can have that path. */
+  invalid?: string;
+  socket: 'private' | 'missing' | 'insecure' | 'unseen';
+  /** Why it is insecure, or cannot be looked at. */
+  why?: string;
+  /** What answers there; absent where nothing was asked. */
+  running?: { version?: string } | { failed: string };
+}
+
+export interface ChannelFacts {
+  /** Of the user-scoped `postbell-channel`; what is no object is closed. */
+  server: Looked<Registered>;
+  /** The file that its `--config` names. */
+  config?: HostFile;
+  /** The router's socket here. */
+  socket: string;
+}
+
+/** An owner-private file; `insecure` where others have access to it. */
+export interface HostFile {
+  path: string;
+  text: Looked<string> | { state: 'insecure'; why: string };
+}
+
+export interface ProbeFacts {
+  passed: boolean;
+  text: string;
+}
+
+/** Of a row that could not look. */
+export const unseen = (why: string, hint?: string): Finding => ({
+  level: 'warn',
+  text: `could not look: ${why}`,
+  ...(hint !== undefined && { hint }),
+});
+
+/** As a word of a shell. */
+export const shellWord = (text: string): string =>
+  /^[\w./@:+~-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+
+/** The first few of them, each on its own, and how many there are more. */
+export function listed(names: readonly string[], shown = 3): string {
+  const more = names.length - shown;
+  const first = names.slice(0, shown).map(quoted).join(', ');
+  return more > 0 ? `${first} and ${more} more` : first;
+}
+
+export function sizeOf(bytes: number): string {
+  if (bytes < 1_024) return `${bytes} B`;
+  return bytes < 1_048_576 ? `${Math.round(bytes / 1_024)} KiB` : `${(bytes / 1_048_576).toFixed(1)} MiB`;
+}
+
+/** The host's own commands, to be copied whole. */
+export const pluginCommands = (packageDirectory: string): readonly (readonly string[])[] => [
+  ['claude', 'plugin', 'marketplace', 'add', packageDirectory],
+  ['claude', 'plugin', 'install', 'postbell@postbell'],
+];
+
+export const pluginCommandLine = (packageDirectory: string): string =>
+  pluginCommands(packageDirectory)
+    .map((words) => words.map(shellWord).join(' '))
+    .join(' && ');

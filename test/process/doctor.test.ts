@@ -1,0 +1,292 @@
+// Doctor as a person runs it: broken installations are named, sound ones are called sound, and nothing is changed.
+
+import { execFileSync } from 'node:child_process';
+import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { rowIds } from '../../src/protocol/doctor.ts';
+import { brokenInstallations, faultTable } from './faults.ts';
+import { until } from './home.ts';
+import {
+  changes,
+  examined,
+  type Installation,
+  installPlugin,
+  makeInstallation,
+  snapshot,
+} from './installation.ts';
+import { answer, postbell, root } from './postbell.ts';
+import { liveCards, openSession } from './session.ts';
+import { openTerminal } from './terminal.ts';
+
+let at: Installation;
+beforeEach(async () => {
+  at = await makeInstallation();
+});
+afterEach(() => at.end());
+
+const shown = (words: string[] = []) => postbell(at.env, at.project, ['doctor', ...words]);
+
+describe('a sound installation', () => {
+  it('passes with exit 0, one line a row, and no file changes', async () => {
+    const before = snapshot(at.dir);
+    const { code, stdout, stderr } = await shown();
+    const lines = stdout.trimEnd().split('\n');
+    expect([code, stderr, lines.at(-1)]).toEqual([0, '', 'PASS']);
+    expect(lines.slice(0, -1).map((line) => line.split(/ +/)[1])).toEqual([...rowIds]);
+    expect(lines.filter((line) => /^(warn|fail)/.test(line))).toEqual([]);
+    expect(changes(before, snapshot(at.dir))).toEqual([]);
+  });
+
+  it('says the same as JSON, and takes no other words', async () => {
+    const report = await examined(at);
+    expect(report.verdict).toBe('PASS');
+    expect(report.rows.map(({ id }) => id)).toEqual([...rowIds]);
+    for (const words of [['all'], ['--yes'], ['--verbose']]) {
+      const { code, stdout, stderr } = await shown(words);
+      expect([code, stdout]).toEqual([1, '']);
+      expect(stderr).toMatch(/^postbell: usage: [^\n]*\n$/);
+    }
+  });
+});
+
+describe('a fresh home', () => {
+  it('is sound before anything was stored, with or without Claude Code, and gets nothing made in it', async () => {
+    const fresh = await makeInstallation({ store: false });
+    for (const claude of [true, false]) {
+      if (!claude) rmSync(fresh.claude, { recursive: true });
+      if (!claude) rmSync(path.join(fresh.bin, 'claude'));
+      const before = snapshot(fresh.dir);
+      const { code, verdict, rows } = await examined(fresh);
+      expect([code, verdict, rows.filter(({ level }) => level === 'warn')]).toEqual([0, 'PASS', []]);
+      expect(changes(before, snapshot(fresh.dir))).toEqual([]);
+    }
+    expect(existsSync(fresh.data)).toBe(false);
+    await fresh.end();
+  });
+});
+
+describe('a broken installation', () => {
+  it.each(brokenInstallations)('$fault: the row $row says so', async (broken) => {
+    broken.make?.(at);
+    const more = broken.env?.(at) ?? {};
+    const before = snapshot(at.dir);
+    const report = await examined(at, more);
+    const row = report.row(broken.row);
+    expect(row).toMatchObject({
+      level: broken.level,
+      text: expect.stringMatching(broken.says),
+      hint: expect.stringMatching(broken.remedy),
+    });
+    expect(`${row.text}${row.hint}`).not.toContain('\n');
+    expect([report.verdict, report.code]).toEqual(
+      report.rows.some(({ level }) => level === 'fail') ? ['FAIL', 1] : ['PASS_WITH_CONCERNS', 0],
+    );
+    expect(changes(before, snapshot(at.dir))).toEqual([]);
+    expect(faultTable([{ fault: broken.fault, row }]).split('\n')).toHaveLength(3);
+  });
+
+  it('without the SQLite driver the other rows are looked at all the same', async () => {
+    const copy = path.join(at.dir, 'copy');
+    cpSync(path.join(root, 'dist'), path.join(copy, 'dist'), { recursive: true });
+    const words = [path.join(copy, 'dist', 'postbell.cjs'), 'doctor'];
+    let stdout = '';
+    try {
+      execFileSync(process.execPath, words, { env: at.env, cwd: at.project, encoding: 'utf8' });
+    } catch (error) {
+      stdout = (error as { stdout: string }).stdout;
+    }
+    expect(stdout).toMatch(
+      /^fail {2}node +the SQLite driver cannot be loaded \(MODULE_NOT_FOUND\) {2}\u2192 npm rebuild/m,
+    );
+    expect(stdout).toMatch(/^warn {2}store +could not look/m);
+    expect(stdout).toMatch(/^pass {2}hosts-config/m);
+  });
+
+  it('[SES-069] a socket path that is too long leaves mail alone, and error and doctor name the remedy', async () => {
+    const more = { POSTBELL_ROUTER_SOCKET: path.join(at.dir, 'x'.repeat(103)) };
+    const env = { ...at.env, ...more };
+    expect((await postbell(env, at.project, ['send', 'bob'], 'x')).stdout).toMatch(/^Stored msg_/);
+    expect((await postbell(env, at.project, ['router'])).stderr).toMatch(
+      /^postbell: socket_path_too_long: .*set POSTBELL_ROUTER_SOCKET to a shorter absolute path/,
+    );
+    expect((await examined(at, more)).row('router-socket').hint).toMatch(
+      /POSTBELL_ROUTER_SOCKET.*shorter home/,
+    );
+  });
+});
+
+describe('[SES-130] a row that could not look', () => {
+  it.each([
+    ['install', '.claude/plugins/installed_plugins.json'],
+    ['store', 'data/postbell.db'],
+    ['store-permissions', 'data/runtime'],
+    ['mcp', '.claude/settings.json'],
+    ['hooks', '.claude/settings.json'],
+    ['hook-activity', 'data/hook-outcomes.jsonl'],
+    ['router-socket', 'data'],
+    ['router-version', 'data'],
+    ['sessions', 'data/postbell.db'],
+    ['message-storage', 'data/postbell.db'],
+    ['scope', 'data/postbell.db'],
+    ['claude-channel', '.claude.json'],
+    ['hosts-config', 'data/hosts'],
+    ['listener', 'data/postbell.db'],
+  ])('%s, of %s, says so and is no pass', async (id, closed) => {
+    const file = path.join(at.dir, closed);
+    if (closed === 'data/hosts') mkdirSync(file);
+    if (!existsSync(file)) writeFileSync(file, '{}', { mode: 0o600 });
+    chmodSync(file, 0);
+    // From the plugin's own folder, so that the row of the channel looks.
+    const cwd = path.join(root, 'plugins', 'claude-code');
+    const row = (await examined(at, {}, { plain: true, cwd })).row(id);
+    chmodSync(file, 0o700);
+    expect(['warn', 'fail']).toContain(row.level);
+    expect(row.text).toMatch(/could not look|cannot be (?:looked at|read|written)/);
+  });
+
+  it('a shell that does not answer', async () => {
+    const { row } = await examined(at, { SHELL: '/bin/false' });
+    expect(row('shell-cli')).toMatchObject({ level: 'warn', text: expect.stringMatching(/^could not look/) });
+  });
+});
+
+describe('with a router and sessions', () => {
+  it('names sessions that cannot be rung, and which router runs, and leaves both as they are', async () => {
+    at.start(['router']);
+    const sent = await answer(at.env, at.project, ['send', 'nobody', '--json'], 'x');
+    const sound = await openSession(at, { CLAUDE_CODE_SESSION_ID: 's1' });
+    await openSession(at);
+    await liveCards(at, sent.project as string, 2);
+    const before = await answer(at.env, at.project, ['router', 'status']);
+    const { row, code } = await examined(at);
+    expect(code).toBe(0);
+    expect(row('router-version')).toMatchObject({ level: 'pass' });
+    expect(row('router-socket')).toMatchObject({ level: 'pass' });
+    expect(row('sessions').text).toBe('2 live, 1 of them without a bell; 0 expired in 24 h');
+    expect(row('listener')).toMatchObject({
+      level: 'warn',
+      text: expect.stringMatching(/^an id that no hook can find, so that nothing rings: "[0-9a-f]{16}"$/),
+      hint: expect.stringContaining('POSTBELL_SESSION'),
+    });
+    const after = await answer(at.env, at.project, ['router', 'status']);
+    expect([after.pid, after.live_connections]).toEqual([before.pid, before.live_connections]);
+    await sound.close();
+  });
+
+  it('a store that a killed process left is read as it is, and not carried on', async () => {
+    const router = at.start(['router']);
+    await until('the router runs', () => existsSync(path.join(at.data, 'router-v1.sock')));
+    await answer(at.env, at.project, ['send', 'bob', '--json'], 'x');
+    router.child.kill('SIGKILL');
+    await router.exited;
+    expect(existsSync(path.join(at.data, 'postbell.db-wal'))).toBe(true);
+    const before = snapshot(at.dir);
+    const { row } = await examined(at);
+    expect(row('store').level).toBe('pass');
+    expect(row('message-storage').text).toMatch(/^payloads take 3 B/);
+    expect(row('router-version')).toMatchObject({
+      level: 'warn',
+      text: expect.stringMatching(/^could not look: router_unreachable: /),
+    });
+    // The index of the WAL holds the marks of its readers.
+    expect(changes(before, snapshot(at.dir)).filter((name) => !name.endsWith('-shm'))).toEqual([]);
+  });
+});
+
+describe('[SES-138] --fix', () => {
+  const plugin = () => [`plugin marketplace add ${root}`, 'plugin install postbell@postbell'];
+
+  it('without a terminal and without --yes says what it would do, and does nothing', async () => {
+    rmSync(path.join(at.claude, 'plugins'), { recursive: true });
+    const before = snapshot(at.dir);
+    const { code, stdout, stderr } = await shown(['--fix']);
+    expect(code).toBe(1);
+    expect(stdout).toContain('PASS_WITH_CONCERNS');
+    expect(stderr).toMatch(
+      /would run \S+claude plugin marketplace add [^\n]*\nwould run [^\n]*\npostbell: usage: [^\n]*--yes/,
+    );
+    expect(changes(before, snapshot(at.dir))).toEqual([]);
+  });
+
+  it('wires the host by the host\u2019s own commands, and touches none of its files', async () => {
+    rmSync(path.join(at.claude, 'plugins'), { recursive: true });
+    writeFileSync(path.join(at.claude, 'settings.json'), '{ "model": "opus" }');
+    const before = snapshot(at.dir);
+    const { code, stderr } = await shown(['--fix', '--yes']);
+    expect(code).toBe(0);
+    expect(stderr.trim().split('\n')).toHaveLength(2);
+    expect(changes(before, snapshot(at.dir))).toEqual(['claude.argv']);
+    expect(readFileSync(path.join(at.dir, 'claude.argv'), 'utf8').trim().split('\n')).toEqual(plugin());
+  });
+
+  it('a command of the host that fails is shown with what it said, and nothing is run after it', async () => {
+    rmSync(path.join(at.claude, 'plugins'), { recursive: true });
+    writeFileSync(path.join(at.bin, 'claude'), '#!/bin/sh\necho "no such market" >&2\nexit 3\n', {
+      mode: 0o755,
+    });
+    const { code, stdout, stderr } = await shown(['--fix', '--yes']);
+    expect([code, stdout.includes('PASS_WITH_CONCERNS')]).toEqual([1, true]);
+    expect(stderr).toMatch(/^run [^\n]*\nrun [^\n]*: ended with 3: no such market\n$/);
+  });
+
+  it('leaves a plugin that a person switched off, and settings that it cannot read', async () => {
+    const settings = path.join(at.claude, 'settings.json');
+    for (const text of ['{"enabledPlugins":{"postbell@postbell":false}}', '{"enabledPlugins": ']) {
+      writeFileSync(settings, text);
+      const before = snapshot(at.dir);
+      expect((await shown(['--fix', '--yes'])).stderr).toBe('');
+      expect(changes(before, snapshot(at.dir))).toEqual([]);
+    }
+  });
+
+  it('shows a marketplace that moved where the plugin lies now', async () => {
+    installPlugin(at, path.join(at.dir, 'gone'));
+    await shown(['--fix', '--yes']);
+    expect(readFileSync(path.join(at.dir, 'claude.argv'), 'utf8').trim()).toBe(plugin()[0]);
+  });
+
+  it('makes the directories that are missing, and nothing in them', async () => {
+    rmSync(at.data, { recursive: true });
+    const before = snapshot(at.dir);
+    const { code, stderr } = await shown(['--fix', '--yes']);
+    expect(code).toBe(0);
+    expect(stderr).toBe(`make the directory ${at.data}\nmake the directory ${at.data}/runtime\n`);
+    const after = snapshot(at.dir);
+    expect(changes(before, after)).toEqual(
+      ['data', 'data/runtime', ...[...before.keys()].filter((name) => name.startsWith('data/'))].filter(
+        (name) => after.get(name) !== before.get(name),
+      ),
+    );
+    expect([after.get('data'), after.get('data/runtime')]).toEqual(['700', '700']);
+  });
+
+  it('removes what a dead process left half written; a lock, and what a live one writes, stay', async () => {
+    const dead = path.join(at.data, '.router.token.4194304');
+    const live = path.join(at.data, `.router.token.${process.pid}`);
+    const lock = path.join(at.data, 'runtime', 'listener-x.lock');
+    for (const file of [dead, live, lock]) writeFileSync(file, '', { mode: 0o600 });
+    const before = snapshot(at.dir);
+    const { stderr } = await shown(['--fix', '--yes']);
+    expect(stderr).toBe(`remove ${dead}, half written by a process that is dead\n`);
+    expect(changes(before, snapshot(at.dir))).toEqual(['data/.router.token.4194304']);
+  });
+
+  it('at a terminal asks before each step', async () => {
+    rmSync(path.join(at.claude, 'plugins'), { recursive: true });
+    rmSync(path.join(at.data, 'runtime'), { recursive: true });
+    const terminal = openTerminal(at);
+    at.atEnd(() => terminal.end());
+    terminal.type('postbell doctor --fix');
+    await until('the first question', () => /make the directory/.test(terminal.screen().replace(/\n/g, '')));
+    expect(existsSync(path.join(at.data, 'runtime'))).toBe(false);
+    terminal.type('y');
+    await until('the second question', () => /marketplace add/.test(terminal.screen().replace(/\n/g, '')));
+    expect(existsSync(path.join(at.data, 'runtime'))).toBe(true);
+    terminal.type('n');
+    await until('the third question', () => /plugin install/.test(terminal.screen().replace(/\n/g, '')));
+    terminal.type('n');
+    await until('the verdict', () => terminal.screen().includes('PASS_WITH_CONCERNS'));
+    expect(existsSync(path.join(at.dir, 'claude.argv'))).toBe(false);
+  });
+});
