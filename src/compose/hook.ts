@@ -16,7 +16,7 @@ import { Fault } from '../protocol/errors.ts';
 import { limits } from '../protocol/limits.ts';
 import { sessionScopedPrincipal } from '../protocol/scope.ts';
 import type { HostKind } from '../protocol/session.ts';
-import { openStoreReadOnly } from '../store/open.ts';
+import { openStoreReadOnly } from '../store/open-read-only.ts';
 import { type HookPayload, readPayload } from '../surfaces/hooks/input.ts';
 import { faultOf, type Outcome } from '../surfaces/hooks/outcome.ts';
 import { prompt, type Said } from '../surfaces/hooks/prompt.ts';

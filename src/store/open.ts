@@ -1,7 +1,6 @@
 // Opens the store. Durability is set here and read back: the driver's own default is synchronous=NORMAL on all
 // connections but the first, and then an answered send could be lost with the power.
 
-import { lstatSync } from 'node:fs';
 import BetterSqlite3 from 'better-sqlite3';
 import type { Clock } from '../ports/clock.ts';
 import type { Random } from '../ports/random.ts';
@@ -63,31 +62,9 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   }
 }
 
-/**
- * The store for one short look, which nothing is written for. Undefined where there is none of this release: no file, no
- * tables of mail yet, or one that the next writer will bring up to date. `write` is a defect of the caller.
- */
-export async function openStoreReadOnly(
-  options: Omit<StoreOptions, 'groupCommits'>,
-): Promise<Store | undefined> {
-  const { path } = options;
-  if (lstatSync(path, { throwIfNoEntry: false }) === undefined) return undefined;
-  const database = connect(path, { readonly: true, fileMustExist: true });
+function connect(path: string): Database {
   try {
-    checkVersion(database);
-    const old = await patiently(options, () => needsMigration(database, path));
-    if (!old) return storeOver(database, options);
-    database.close();
-    return undefined;
-  } catch (error) {
-    database.close();
-    throw storeFault(error, path);
-  }
-}
-
-function connect(path: string, how: BetterSqlite3.Options = {}): Database {
-  try {
-    return new Database(new BetterSqlite3(path, { ...how, timeout: busyTimeoutMs }));
+    return new Database(new BetterSqlite3(path, { timeout: busyTimeoutMs }));
   } catch (error) {
     throw storeFault(error, path);
   }
