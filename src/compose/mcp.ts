@@ -2,8 +2,11 @@
 // for it once the client said that it is initialized.
 
 import { parseArgs } from 'node:util';
+import { channel, channelBell } from '../hosts/claude-code/channel.ts';
 import type { Caller } from '../mailbox/desk.ts';
+import type { Environment } from '../platform/environment.ts';
 import { say } from '../platform/stderr.ts';
+import type { Bell } from '../ports/bell.ts';
 import { Fault, isRefusal, Refusal, type Result } from '../protocol/errors.ts';
 import { hex } from '../protocol/id.ts';
 import { isSessionId } from '../protocol/scope.ts';
@@ -11,10 +14,10 @@ import { sessionOfHost } from '../sessions/alias.ts';
 import { type McpServer, serveMcp } from '../surfaces/mcp/server.ts';
 import { endOnSignal } from './ending.ts';
 import { note, orFail } from './failure.ts';
-import { hostProcess, hostSession, pinIgnored, pinnedSession } from './identity.ts';
+import { channelsOn, hostProcess, hostSession, pinIgnored, pinnedSession } from './identity.ts';
 import { type Local, openLocal } from './local.ts';
 import { boundProject } from './project.ts';
-import { reachable, type Session } from './reachable.ts';
+import { reachable, type Session, sessionListener, throughServer, unfindable } from './reachable.ts';
 import { principalOf, recipientIgnored } from './recipient.ts';
 
 export function main(words: readonly string[]): Promise<void> {
@@ -45,20 +48,8 @@ function readFlags(words: readonly string[]): Flags {
 async function serve(flags: Flags): Promise<void> {
   const local = await openLocal();
   const session = await sessionOf(local, flags.session);
-  const ignored = recipientIgnored(local.environment);
-  if (ignored !== undefined) say(`POSTBELL_RECIPIENT ignored: ${ignored}\n`);
-  const unpinned = pinIgnored(local.environment);
-  if (unpinned !== undefined) say(`POSTBELL_SESSION ignored: ${unpinned}\n`);
-  if (session.generated)
-    say(
-      `postbell: the host names no session id; this one is ${session.id}, which no hook can find and nothing can ring\n`,
-    );
-  const caller = (): Caller & { session: string } => ({
-    transport: 'mcp',
-    source_host: server?.clientName() ?? 'mcp',
-    session: (session.process && sessionOfHost(local.store, session.process)) ?? session.id,
-    principal: session.principal,
-  });
+  const isChannel = flags.register && session.host === 'claude' && channelsOn(local.environment);
+  sayFirst(local.environment, session, isChannel);
   const bound = boundProject(local.environment, () => server?.roots() ?? Promise.resolve([]));
   let initialized = false;
   let reach: ReturnType<typeof reachable> | undefined;
@@ -66,15 +57,22 @@ async function serve(flags: Flags): Promise<void> {
   const project = async (): Promise<Result<string>> => {
     const found = await bound();
     if (!isRefusal(found) && initialized && flags.register)
-      reach ??= reachable(local, session, found, () => turn.atMs);
+      reach ??= reachable(local, { session, project: found, bell: bell(), turnAtMs: () => turn.atMs });
     return found;
   };
   let server: McpServer | undefined;
+  const bell = (): Bell | undefined =>
+    isChannel ? channelBell(throughServer(() => server)) : sessionListener(local, session);
   const turn = { atMs: local.clock.elapsedMs() };
-  /** Whoever calls a tool is in a turn. */
-  const calling = () => {
+  const caller = (): Caller & { session: string } => {
+    // Whoever calls a tool is in a turn.
     turn.atMs = local.clock.elapsedMs();
-    return caller();
+    return {
+      transport: 'mcp',
+      source_host: server?.clientName() ?? 'mcp',
+      session: (session.process && sessionOfHost(local.store, session.process)) ?? session.id,
+      principal: session.principal,
+    };
   };
   // With its connection or at a signal, whichever comes first; later work is left to the store.
   const end = endOnSignal(async () => {
@@ -84,7 +82,7 @@ async function serve(flags: Flags): Promise<void> {
   server = await serveMcp({
     context: {
       desk: local,
-      caller: calling,
+      caller,
       project,
       get ringAgain() {
         return reach?.ringAgain;
@@ -100,6 +98,7 @@ async function serve(flags: Flags): Promise<void> {
         return { summary };
       },
     },
+    ...(isChannel && { channel }),
     input: process.stdin,
     output: process.stdout,
     onInitialized: () => {
@@ -119,14 +118,24 @@ async function sessionOf(local: Local, flag: string | undefined): Promise<Sessio
   const named = hostSession(environment);
   const pinned = flag ?? pinnedSession(environment);
   const id = pinned ?? named?.id ?? hex(random.bytes(8));
-  const host = named?.host ?? 'other';
+  // Only Claude Code has channels.
+  const host = named?.host ?? (channelsOn(environment) ? 'claude' : 'other');
   if (pinned !== undefined && named !== undefined && pinned !== named.id)
     await store.write((tx) => tx.identity.link(named.id, pinned));
   return {
     id,
     host,
-    process: host === 'claude' ? hostProcess(environment, process.ppid) : undefined,
+    process: named?.host === 'claude' ? hostProcess(environment, process.ppid) : undefined,
     generated: pinned === undefined && named === undefined,
     principal: principalOf(environment, host, id),
   };
+}
+
+/** What a person must know of this start; a host shows it in its log. */
+function sayFirst(environment: Environment, session: Session, isChannel: boolean): void {
+  const ignored = recipientIgnored(environment);
+  if (ignored !== undefined) say(`POSTBELL_RECIPIENT ignored: ${ignored}\n`);
+  const unpinned = pinIgnored(environment);
+  if (unpinned !== undefined) say(`POSTBELL_SESSION ignored: ${unpinned}\n`);
+  if (session.generated) say(unfindable(session.id, isChannel));
 }
