@@ -24,7 +24,7 @@ export async function ancestors(
   const untilMs = clock.elapsedMs() + limits.ancestryWaitMs;
   const lines: string[] = [];
   for (let next = pid; next > 0 && lines.length < limits.ancestryMax; ) {
-    const leftMs = untilMs - clock.elapsedMs();
+    const leftMs = Math.ceil(untilMs - clock.elapsedMs());
     const shown =
       leftMs > 0 ? await run(['-o', 'ppid=,command=', '-p', String(next)], leftMs).catch(() => '') : '';
     const [, parent, command] = /^\s*(\d+)\s+(.*\S)/.exec(shown) ?? [];
