@@ -2,6 +2,7 @@
 
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import BetterSqlite3 from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type ChannelHost, channelHost, clientInfo } from './channel-host.ts';
 import { type Home, makeHome, until } from './home.ts';
@@ -437,13 +438,18 @@ describe('a replaced runner', () => {
     await liveCards(home, project, 0);
   });
 
-  it('takes the session from a listener, which goes on serving its tools', async () => {
+  it('takes the session from a listener, which goes on serving its tools and rings for nothing beside it', async () => {
     const session = await openSession(home, { ...env, POSTBELL_RECIPIENT: 'builder' });
     await liveCards(home, project, 1);
     const server = await running(runner());
     await oneChannel();
     await toSession();
     await until('it is pushed', () => server.pushed().length === 1);
-    expect((await session.call('receive_messages', {})).data.messages).toHaveLength(1);
+    await send({ payload: 'y'.repeat(40_000) });
+    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    const store = new BetterSqlite3(path.join(data(), 'postbell.db'), { readonly: true });
+    home.atEnd(() => store.close());
+    expect(store.prepare('SELECT count(*) AS rows FROM listener_row').get()).toEqual({ rows: 0 });
+    expect((await session.call('receive_messages', {})).data.messages).toHaveLength(2);
   });
 });

@@ -43,7 +43,8 @@ export function channelBell(
     ring: async (item, abort) => {
       const gone: RingOutcome = { outcome: 'rejected', code: 'adapter_disconnected', permanent: true };
       if (closed) return gone;
-      if (also !== undefined && inVain(item)) await also.listener.ring(item, abort).catch(also.onFault);
+      // Its row is asked for first, while the ring still counts, and not waited for: the store may be locked.
+      if (also !== undefined && inVain(item)) void also.listener.ring(item, abort).catch(also.onFault);
       const { content, notification_id, text } = item;
       try {
         await push(method, { content: text, meta: metaOf(item) });
