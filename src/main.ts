@@ -7,6 +7,9 @@ async function start(): Promise<void> {
   if (!helpAsked && word === 'mcp') return (await import('./compose/mcp.ts')).main(rest);
   if (!helpAsked && word === 'wait') return (await import('./compose/wait.ts')).main(rest);
   if (!helpAsked && word === 'hook') return (await import('./compose/hook.ts')).main(rest);
+  if (!helpAsked && word === 'host') return (await import('./compose/host.ts')).main(rest);
+  // Every word goes to Claude Code, --help too.
+  if (word === 'claude') return (await import('./compose/claude.ts')).main(rest);
   if (!helpAsked && word === 'router') return (await import('./compose/router.ts')).main(rest);
   if (!helpAsked && word === 'up') return (await import('./compose/up.ts')).main(rest);
   if (!helpAsked && word === 'doctor') return (await import('./compose/doctor.ts')).main(rest);

@@ -360,7 +360,10 @@ describe('texts', () => {
 describe('bundles', () => {
   const entry = { inputs: { 'src/compose/x.ts': {} } };
   const outputs = Object.fromEntries(
-    ['hook', 'wait', 'cli', 'doctor', 'router', 'mcp'].map((name) => [`dist/${name}.cjs`, entry]),
+    ['hook', 'wait', 'cli', 'doctor', 'router', 'mcp', 'host', 'claude'].map((name) => [
+      `dist/${name}.cjs`,
+      entry,
+    ]),
   );
   const meta = (more: object) =>
     plant({ 'dist/meta.json': JSON.stringify({ outputs: { ...outputs, ...more } }) });
@@ -384,6 +387,6 @@ describe('bundles', () => {
     expect(report(checkBundles(plant({})))).toEqual([
       expect.stringContaining('is missing: run `npm run build`'),
     ]);
-    expect(report(checkBundles(plant({ 'dist/meta.json': '{"outputs":{}}' })))).toHaveLength(6);
+    expect(report(checkBundles(plant({ 'dist/meta.json': '{"outputs":{}}' })))).toHaveLength(8);
   });
 });

@@ -11,7 +11,7 @@ const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
 const { version } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'));
 
 /** The process entries under src/compose/, by the name of their bundle. */
-export const entries = ['cli', 'hook', 'wait', 'mcp', 'router', 'up', 'demo', 'doctor'];
+export const entries = ['cli', 'hook', 'wait', 'mcp', 'host', 'claude', 'router', 'up', 'demo', 'doctor'];
 
 /** In main.ts, `import('./compose/x.ts')` stays a lazy import of the bundle beside it. */
 const lazyEntries = {
@@ -67,7 +67,7 @@ export async function bundle(outdir, as = version) {
   ];
   chmodSync(path.join(outdir, 'postbell.cjs'), 0o755);
   // Those whose start somebody waits for: a third of the time to the first answer of mcp, 4 percent of a hook.
-  for (const name of ['mcp', 'cli', 'hook', 'wait']) withCodeCache(outdir, name);
+  for (const name of ['mcp', 'host', 'cli', 'hook', 'wait']) withCodeCache(outdir, name);
   return { outputs: Object.assign({}, ...results.map((r) => r.metafile.outputs)) };
 }
 

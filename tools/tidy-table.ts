@@ -72,6 +72,7 @@ export const layers: Readonly<Record<string, Layer>> = {
         'project',
         'daemon',
         'launch',
+        'setup',
         'failure',
         'ending',
         'examine',
@@ -181,6 +182,8 @@ export const bundles: Readonly<Record<string, readonly string[]>> = {
     '@pinojs/*',
   ],
   'mcp.cjs': ['better-sqlite3', '@modelcontextprotocol/*', 'zod'],
+  'host.cjs': ['better-sqlite3', '@modelcontextprotocol/*', 'zod'],
+  'claude.cjs': [],
 };
 
 /** Texts that belong to one developer's machine, never to the tree. */

@@ -13,6 +13,7 @@ import { hostSession, pinIgnored, pinnedSession } from './identity.ts';
 import { openLocal } from './local.ts';
 import { projectOf } from './project.ts';
 import { principalOf } from './recipient.ts';
+import { setUpHost } from './setup.ts';
 
 export async function main(words: readonly string[]): Promise<void> {
   failWithoutOutput(words);
@@ -35,6 +36,7 @@ export async function main(words: readonly string[]): Promise<void> {
         close: local.close,
       };
     },
+    setUp: setUpHost,
     accountName,
     freshKey: () => newId({ clock: systemClock, random: systemRandom }, 'run'),
   });

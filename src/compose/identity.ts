@@ -53,9 +53,13 @@ function claudeAncestor(): number | undefined {
  * which would run it synchronously and never end. Where it cannot, the session has no bell.
  */
 export function listenerRuns(environment: Environment, host: HostProcess | undefined): boolean {
-  const channels = environment.POSTBELL_CHANNELS?.toLowerCase();
-  if (channels === '1' || channels === 'true' || environment.POSTBELL_LISTENER === 'off') return false;
+  if (channelsOn(environment) || environment.POSTBELL_LISTENER === 'off') return false;
   return !isUnattended(environment) || readsStream(host?.pid);
+}
+
+/** The plugin's own server is the channel of its session: no listener runs, and no channel runner beside it. */
+export function channelsOn(environment: Environment): boolean {
+  return /^(?:1|true)$/i.test(environment.POSTBELL_CHANNELS ?? '');
 }
 
 /** Nobody sits at the host. */

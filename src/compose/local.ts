@@ -1,6 +1,6 @@
 // The ground with the way to the local router: what the use cases of the mail are handed.
 
-import { quotaOf } from '../platform/environment.ts';
+import { type Environment, quotaOf } from '../platform/environment.ts';
 import { readPrivateFile } from '../platform/files.ts';
 import { checkSocketPath, type Places } from '../platform/paths.ts';
 import { Fault } from '../protocol/errors.ts';
@@ -14,8 +14,8 @@ export interface Local extends Ground {
   close(): void;
 }
 
-export async function openLocal(): Promise<Local> {
-  const ground = await openGround();
+export async function openLocal(environment?: Environment): Promise<Local> {
+  const ground = await openGround({}, environment);
   const address = routerAddress(ground.places, process.platform);
   const router = routerCalls(address, ground);
   const quota = quotaOf(ground.environment);

@@ -2,9 +2,11 @@
 // for it once the client said that it is initialized.
 
 import { parseArgs } from 'node:util';
+import { channel, channelBell } from '../hosts/claude-code/channel.ts';
 import type { Caller } from '../mailbox/desk.ts';
-import { progressIntervalMs } from '../platform/environment.ts';
+import { type Environment, progressIntervalMs } from '../platform/environment.ts';
 import { say } from '../platform/stderr.ts';
+import type { Bell } from '../ports/bell.ts';
 import { Fault, isRefusal, Refusal, type Result } from '../protocol/errors.ts';
 import { hex } from '../protocol/id.ts';
 import { refusedRecipient } from '../protocol/reminder.ts';
@@ -13,10 +15,10 @@ import { sessionOfHost } from '../sessions/alias.ts';
 import { type McpServer, serveMcp } from '../surfaces/mcp/server.ts';
 import { endOnSignal } from './ending.ts';
 import { note, orFail } from './failure.ts';
-import { hostProcess, hostSession, pinIgnored, pinnedSession } from './identity.ts';
+import { channelsOn, hostProcess, hostSession, pinIgnored, pinnedSession } from './identity.ts';
 import { type Local, openLocal } from './local.ts';
 import { boundProject } from './project.ts';
-import { reachable, type Session } from './reachable.ts';
+import { reachable, type Session, sessionListener, throughServer, unfindable } from './reachable.ts';
 import { principalOf, recipientIgnored } from './recipient.ts';
 
 export function main(words: readonly string[]): Promise<void> {
@@ -47,13 +49,8 @@ function readFlags(words: readonly string[]): Flags {
 async function serve(flags: Flags): Promise<void> {
   const local = await openLocal();
   const session = await sessionOf(local, flags.session);
-  for (const line of notices(local, session)) say(`${line}\n`);
-  const caller = (): Caller & { session: string } => ({
-    transport: 'mcp',
-    source_host: server?.clientName() ?? 'mcp',
-    session: (session.process && sessionOfHost(local.store, session.process)) ?? session.id,
-    principal: session.principal,
-  });
+  const isChannel = flags.register && session.host === 'claude' && channelsOn(local.environment);
+  sayFirst(local.environment, session, isChannel);
   const bound = boundProject(local.environment, () => server?.roots() ?? Promise.resolve([]));
   let initialized = false;
   let reach: ReturnType<typeof reachable> | undefined;
@@ -61,15 +58,22 @@ async function serve(flags: Flags): Promise<void> {
   const project = async (): Promise<Result<string>> => {
     const found = await bound();
     if (!isRefusal(found) && initialized && flags.register)
-      reach ??= reachable(local, session, found, () => turn.atMs);
+      reach ??= reachable(local, { session, project: found, bell: bell(), turnAtMs: () => turn.atMs });
     return found;
   };
   let server: McpServer | undefined;
+  const bell = (): Bell | undefined =>
+    isChannel ? channelBell(throughServer(() => server)) : sessionListener(local, session);
   const turn = { atMs: local.clock.elapsedMs() };
-  /** Whoever calls a tool is in a turn. */
-  const calling = () => {
+  const caller = (): Caller & { session: string } => {
+    // Whoever calls a tool is in a turn.
     turn.atMs = local.clock.elapsedMs();
-    return caller();
+    return {
+      transport: 'mcp',
+      source_host: server?.clientName() ?? 'mcp',
+      session: (session.process && sessionOfHost(local.store, session.process)) ?? session.id,
+      principal: session.principal,
+    };
   };
   // With its connection or at a signal, whichever comes first; later work is left to the store.
   const end = endOnSignal(async () => {
@@ -79,7 +83,7 @@ async function serve(flags: Flags): Promise<void> {
   server = await serveMcp({
     context: {
       desk: local,
-      caller: calling,
+      caller,
       project,
       events: session.host === 'claude' ? { intervalMs: progressIntervalMs(local.environment) } : undefined,
       get ringAgain() {
@@ -96,7 +100,8 @@ async function serve(flags: Flags): Promise<void> {
         return { summary };
       },
     },
-    firstNote: session.generated ? `Postbell: ${nobodyFinds(session.id)}.` : undefined,
+    firstNote: session.generated ? unfindable(session.id, isChannel) : undefined,
+    ...(isChannel && { channel }),
     input: process.stdin,
     output: process.stdout,
     onInitialized: () => {
@@ -110,34 +115,30 @@ async function serve(flags: Flags): Promise<void> {
   });
 }
 
-/** What a person must know of how it was started. */
-function notices({ environment }: Local, session: Session): string[] {
-  const ignored = recipientIgnored(environment);
-  const unpinned = pinIgnored(environment);
-  return [
-    ...(ignored === undefined ? [] : [refusedRecipient(ignored)]),
-    ...(unpinned === undefined ? [] : [`POSTBELL_SESSION ignored: ${unpinned}`]),
-    ...(session.generated ? [`postbell: ${nobodyFinds(session.id)}`] : []),
-  ];
-}
-
-const nobodyFinds = (id: string): string =>
-  `the host names no session id; this one is ${id}, which no hook can find and nothing can ring`;
-
 /** A pinned id and the host's own id name one session. */
 async function sessionOf(local: Local, flag: string | undefined): Promise<Session> {
   const { environment, random, store } = local;
   const named = hostSession(environment);
   const pinned = flag ?? pinnedSession(environment);
   const id = pinned ?? named?.id ?? hex(random.bytes(8));
-  const host = named?.host ?? 'other';
+  // Only Claude Code has channels.
+  const host = named?.host ?? (channelsOn(environment) ? 'claude' : 'other');
   if (pinned !== undefined && named !== undefined && pinned !== named.id)
     await store.write((tx) => tx.identity.link(named.id, pinned));
   return {
     id,
     host,
-    process: host === 'claude' ? hostProcess(environment, process.ppid) : undefined,
+    process: named?.host === 'claude' ? hostProcess(environment, process.ppid) : undefined,
     generated: pinned === undefined && named === undefined,
     principal: principalOf(environment, host, id),
   };
+}
+
+/** What a person must know of this start; a host shows it in its log. */
+function sayFirst(environment: Environment, session: Session, isChannel: boolean): void {
+  const ignored = recipientIgnored(environment);
+  if (ignored !== undefined) say(`${refusedRecipient(ignored)}\n`);
+  const unpinned = pinIgnored(environment);
+  if (unpinned !== undefined) say(`POSTBELL_SESSION ignored: ${unpinned}\n`);
+  if (session.generated) say(unfindable(session.id, isChannel));
 }

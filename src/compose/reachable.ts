@@ -6,10 +6,12 @@ import { listenerLockName, type Notifier, runNotifier } from '../mailbox/notifie
 import { watchReach } from '../mailbox/reachable.ts';
 import { ringAgain, ringForHandOff } from '../mailbox/ring.ts';
 import { say } from '../platform/stderr.ts';
+import type { Bell } from '../ports/bell.ts';
 import { failureLine } from '../protocol/errors.ts';
 import type { HostKind, Registration } from '../protocol/session.ts';
 import { Attachment } from '../router/attachment.ts';
 import type { HostProcess } from '../sessions/alias.ts';
+import type { McpServer } from '../surfaces/mcp/server.ts';
 import { note } from './failure.ts';
 import { listenerRuns } from './identity.ts';
 import { endRouterLine, routerStarter } from './launch.ts';
@@ -24,16 +26,25 @@ export interface Session {
   host: HostKind;
   /** The host's own process, by which hooks and server know each other. */
   process: HostProcess | undefined;
-  /** Made up here: no hook can find it, so it has no bell. */
+  /** Made up here: no hook can find it, so that nothing but a channel can ring it. */
   generated: boolean;
   principal: string;
 }
 
+export interface Reach {
+  session: Session;
+  project: string;
+  /** Absent where nothing can ring the session. */
+  bell: Bell | undefined;
+  /** When a turn was last known to run, by the clock that nobody sets. */
+  turnAtMs(): number;
+  summary?: string;
+  /** Of a process that serves nothing but this session. */
+  onReplaced?(): void;
+}
+
 /** The session's registration and its notifier. */
-export function reachable(local: Local, session: Session, project: string, turnAtMs: () => number) {
-  const hasBell =
-    session.host === 'claude' && !session.generated && listenerRuns(local.environment, session.process);
-  const bell = hasBell ? listenerBell(local, () => isArmed(local, session.id)) : undefined;
+export function reachable(local: Local, { session, project, bell, turnAtMs, summary, onReplaced }: Reach) {
   const ringing = { caller: { session: session.id, principal: session.principal }, project };
   const notifier: Notifier | undefined = bell && runNotifier(local, local.locks, ringing, bell, note);
   const without = { adapter_kind: 'poll', bell: 'none' } as const;
@@ -44,6 +55,7 @@ export function reachable(local: Local, session: Session, project: string, turnA
     session_id: session.id,
     ...(own ?? without),
     host_kind: session.host,
+    ...(summary !== undefined && { work_summary: summary }),
     lease_ms: leaseMs,
   };
   const attachment = new Attachment({
@@ -60,6 +72,7 @@ export function reachable(local: Local, session: Session, project: string, turnA
       return { content: outcome.content, receipt: outcome.receipt };
     },
     endRouter: () => endRouterLine(local),
+    ...(onReplaced && { onReplaced }),
     onFault: (error) => say(failureLine(error, false)),
   });
   const onChange = (deaf: boolean): void => void attachment.change(deaf ? without : (own ?? without));
@@ -75,6 +88,23 @@ export function reachable(local: Local, session: Session, project: string, turnA
       await attachment.close();
     },
   };
+}
+
+/** What is said at the start of a server whose host names no session. */
+export const unfindable = (id: string, isChannel: boolean): string =>
+  `postbell: the host names no session id; this one is ${id}, which no hook can find and ${isChannel ? 'only the channel' : 'nothing'} can ring\n`;
+
+/** The way to the session's host, once its server is there. */
+export const throughServer =
+  (server: () => Pick<McpServer, 'notify'> | undefined): McpServer['notify'] =>
+  (method, params) =>
+    server()?.notify(method, params) ?? Promise.reject(new Error('the server has not begun'));
+
+/** The listener bell, where the host runs a listener for the session. */
+export function sessionListener(local: Local, session: Session): Bell | undefined {
+  const runs =
+    session.host === 'claude' && !session.generated && listenerRuns(local.environment, session.process);
+  return runs ? listenerBell(local, () => isArmed(local, session.id)) : undefined;
 }
 
 /** Whether a listener of the session waits now. */

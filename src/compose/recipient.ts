@@ -18,11 +18,18 @@ export interface Recipient {
   ignored?: string;
 }
 
-/** @param host as which the session is known; undefined where nobody says: then no host's file counts */
-export function recipientOf(environment: Environment, host: HostKind | undefined): Recipient {
+/**
+ * @param host as which the session is known; undefined where nobody says: then no host's file counts
+ * @param configured what that file says, where it was read already
+ */
+export function recipientOf(
+  environment: Environment,
+  host: HostKind | undefined,
+  configured?: string,
+): Recipient {
   const declared = environment.POSTBELL_RECIPIENT;
   if (declared === undefined) {
-    const named = host === 'claude' ? configuredPrincipal(environment) : undefined;
+    const named = configured ?? (host === 'claude' ? configuredPrincipal(environment) : undefined);
     return { declared: false, ...(named !== undefined && { named }) };
   }
   if (declared.trim() === '') return { declared: false };
@@ -31,8 +38,13 @@ export function recipientOf(environment: Environment, host: HostKind | undefined
 }
 
 /** The recipient's name, else a principal that only this session has. */
-export function principalOf(environment: Environment, host: HostKind, sessionId: string): string {
-  return recipientOf(environment, host).named ?? sessionScopedPrincipal(host, sessionId);
+export function principalOf(
+  environment: Environment,
+  host: HostKind,
+  sessionId: string,
+  configured?: string,
+): string {
+  return recipientOf(environment, host, configured).named ?? sessionScopedPrincipal(host, sessionId);
 }
 
 /** Why a declared recipient does not count; undefined where there is none, or a valid one. */

@@ -27,8 +27,8 @@ export interface Ground {
 /** Makes the owner-private directories and opens the store of this account. */
 export async function openGround(
   options: { lockWaitMs?: number; groupCommits?: boolean } = {},
+  environment: Environment = processEnvironment,
 ): Promise<Ground> {
-  const environment = processEnvironment;
   const places = placesOf(environment);
   ensureDirectory(places.directory);
   ensureDirectory(places.runtime);

@@ -1,13 +1,14 @@
 // Hop 4: ring. Three causes, one bell: the router's hand-off, the session's own notifier on its schedule, and a failed
 // notice that is rung again. None waits for another; the reservation in the store keeps them apart.
 
-import type { Bell, RingItem, RingOutcome } from '../ports/bell.ts';
+import type { Bell, MessageLabels, RingItem, RingOutcome } from '../ports/bell.ts';
 import type { Tx } from '../ports/store.ts';
 import { envelopeOf, type ReceiptKey } from '../protocol/delivery.ts';
 import { isRefusal, Refusal, type Result } from '../protocol/errors.ts';
 import type { Json } from '../protocol/json.ts';
 import { utf8Bytes } from '../protocol/json.ts';
 import { limits } from '../protocol/limits.ts';
+import type { Message } from '../protocol/message.ts';
 import { decideRing, firstStepMs, isPreparing, renderNotice } from '../protocol/notices.ts';
 import { handOffStands } from '../protocol/session.ts';
 import { renderWhole } from '../protocol/whole.ts';
@@ -158,9 +159,13 @@ function planHandOff(
   const rang = noticeFor(tx, desk, ringing, bell, notification_id);
   const item: RingItem = { ...rang.item, attempt_id };
   if (content === 'full') {
-    const text = wholeText(tx, bell, delivery_id);
-    if (text !== undefined)
-      return { ...rang, delivery_id, item: { ...item, content, text, covered: keysOf(tx, [delivery_id]) } };
+    const whole = wholeOf(tx, bell, delivery_id);
+    if (whole !== undefined)
+      return {
+        ...rang,
+        delivery_id,
+        item: { ...item, content, ...whole, covered: keysOf(tx, [delivery_id]) },
+      };
   }
   if (bell.describe().bell !== 'listener' && tx.notices.isRung(notification_id, delivery_id)) {
     const state = tx.notices.byId(notification_id)?.state ?? 'preparing';
@@ -205,24 +210,38 @@ function noticeFor(tx: Tx, desk: RingDesk, ringing: Ringing, bell: Bell, notific
   const { inbox, root } = sessionInbox(tx, desk, ringing);
   const text = renderNotice({ notification_id, ...tx.waiting.counts(inbox) });
   const covered = keysOf(tx, tx.notices.byId(notification_id)?.covered ?? []);
+  const { bell: name } = bell.describe();
   const item: RingItem = {
     content: 'notice',
     notification_id,
     text,
     covered,
     session_id: ringing.caller.session,
+    ...(name === 'channel' && {
+      unanswered: tx.notices.unanswered(notification_id, limits.channelUnansweredMax),
+    }),
   };
-  return { root, bell: bell.describe().bell, notice: text, item };
+  return { root, bell: name, notice: text, item };
 }
 
 /** The whole message, where the bell takes one and it fits. */
-function wholeText(tx: Tx, bell: Bell, deliveryId: string): string | undefined {
+function wholeOf(tx: Tx, bell: Bell, deliveryId: string): Pick<RingItem, 'text' | 'about'> | undefined {
   const { contents, fullBytesMax } = bell.describe();
   const message = tx.messages.byDelivery(deliveryId)?.message;
   if (message === undefined || !contents.includes('full')) return undefined;
   const payload = JSON.parse(tx.messages.payload(message.message_id).json) as Json;
   const text = renderWhole(envelopeOf(message, payload));
-  return utf8Bytes(text) <= fullBytesMax ? text : undefined;
+  return utf8Bytes(text) <= fullBytesMax ? { text, about: labelsOf(message) } : undefined;
+}
+
+function labelsOf({ sender, message_id, task_id, status, reply_to }: Message): MessageLabels {
+  return {
+    sender,
+    msg_id: message_id,
+    ...(task_id !== undefined && { task_id }),
+    ...(status !== undefined && { status }),
+    ...(reply_to !== undefined && { in_reply_to: reply_to }),
+  };
 }
 
 function keysOf(tx: Tx, deliveryIds: readonly string[]): ReceiptKey[] {

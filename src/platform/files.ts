@@ -13,6 +13,7 @@ import {
   renameSync,
   rmSync,
   type Stats,
+  statSync,
   writeSync,
 } from 'node:fs';
 import path from 'node:path';
@@ -23,7 +24,19 @@ const othersWriteMask = 0o022;
 
 /** Makes the directory owner-private, or checks that it is this account's and not writable by others. */
 export function ensureDirectory(directory: string): void {
-  const stat = made(directory);
+  checkDirectory(directory, made(directory));
+}
+
+/** Reads a file that an owner placed. Fault `insecure_path` also where its directory is another's or open to others. */
+export function readPlacedFile(file: string): string | undefined {
+  const directory = path.dirname(file);
+  const stat = statSync(directory, { throwIfNoEntry: false });
+  if (stat === undefined) return undefined;
+  checkDirectory(directory, stat);
+  return readPrivateFile(file);
+}
+
+function checkDirectory(directory: string, stat: Stats): void {
   const foreign = stat.uid !== process.getuid?.() || (stat.mode & othersWriteMask) !== 0;
   if (!stat.isDirectory() || foreign) throw insecure(directory, stat);
 }
@@ -81,14 +94,19 @@ export function readPrivateFile(file: string): string | undefined {
   }
 }
 
-/** Makes the file once; the first of several writers wins, and a reader sees it whole or not at all. */
-export function createPrivateOnce(file: string, text: string): void {
+/**
+ * Makes the file once; the first of several writers wins, and a reader sees it whole or not at all.
+ * @returns whether it was made here
+ */
+export function createPrivateOnce(file: string, text: string): boolean {
   const draft = path.join(path.dirname(file), `.${path.basename(file)}.${process.pid}`);
   try {
     writeDraft(draft, text);
     linkSync(draft, file);
+    return true;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw fileFault(error, file);
+    return false;
   } finally {
     rmSync(draft, { force: true });
   }

@@ -28,6 +28,25 @@ export interface Places {
 export const hostConfigFile = ({ hostDirectory }: Pick<Places, 'hostDirectory'>, host: string): string =>
   path.join(hostDirectory, `${host}.json`);
 
+/** A default name of the router's socket that an earlier version may have left in a host's config. */
+const formerSocketName = /^router(?:-v\d+)?\.sock$/;
+
+/** The router's socket as a host's config names it: a former default counts as the current one, any other is exact. */
+export function socketNamed(places: Pick<Places, 'directory' | 'routerSocket'>, named: string): string {
+  const isDefault = path.dirname(named) === places.directory && formerSocketName.test(path.basename(named));
+  return isDefault ? places.routerSocket : named;
+}
+
+/** Where the key of this account's identity lies, if there is one. */
+export function keyFile(environment: Environment): string {
+  const named = setting(environment, 'POSTBELL_KEY');
+  if (named !== undefined) return path.resolve(named);
+  const xdg = setting(environment, 'XDG_CONFIG_HOME');
+  const config =
+    xdg !== undefined && path.isAbsolute(xdg) ? xdg : path.join(accountHome(environment), '.config');
+  return path.join(config, 'postbell', 'identity.key');
+}
+
 /** An empty or relative XDG value counts as unset. */
 export function placesOf(environment: Environment): Places {
   const home = accountHome(environment);

@@ -29,6 +29,14 @@ export type BellState =
   | { state: 'ready' | 'busy' | 'unarmed' | 'gone' }
   | { state: 'refused'; reason: string };
 
+export interface MessageLabels {
+  sender: string;
+  msg_id: string;
+  task_id?: string;
+  status?: string;
+  in_reply_to?: string;
+}
+
 export interface RingItem {
   content: 'notice' | 'full';
   notification_id: string;
@@ -40,6 +48,10 @@ export interface RingItem {
   session_id: string;
   /** Of the router's hand-off; absent where the session's own notifier rings. */
   attempt_id?: string;
+  /** Of a whole message, for a host that shows such things beside the text; absent of a notice. Words of its sender. */
+  about?: MessageLabels;
+  /** Of a channel: how many reservations in a row before this one were written to it and brought no intake. */
+  unanswered?: number;
 }
 
 export type RingOutcome =

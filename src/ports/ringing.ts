@@ -56,6 +56,11 @@ export interface Notices {
   markPushed(deliveryId: string, sessionIds: readonly string[]): void;
   /** When the session was rung last, newest first. */
   rings(sessionRoot: string, count: number): number[];
+  /**
+   * Of the `count` reservations before this one: how many in a row, the newest first, were written to a channel and
+   * brought no intake of anything that they cover.
+   */
+  unanswered(notificationId: string, count: number): number;
   /** Whether a committed ring of this reservation was for the delivery. */
   isRung(notificationId: string, deliveryId: string): boolean;
   /** State of the newest reservation that covers the delivery; `preparing` until it was rung for. */

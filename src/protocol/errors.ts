@@ -50,6 +50,7 @@ const table = {
   invalid_socket_path: row('owner', false, 'give an absolute path'),
   socket_path_occupied: row('owner', false, 'move it, or choose another path'),
   insecure_path: row('owner', false, 'only this account may have access to the named path'),
+  unsupported_platform: row('owner', false, 'durable messages work; wake-up does not'),
   authentication_failed: row('caller', false, 'same account and data directory?'),
   stale_generation: row('recipient', true, 'hosts register again by themselves'),
   session_identity_conflict: row('caller', false, 'end the live one first, or use its principal'),

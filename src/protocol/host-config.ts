@@ -2,7 +2,7 @@
 // registers or reminds such a session. It holds no token.
 
 import { isRefusal, Refusal, type Result } from './errors.ts';
-import { isObject } from './json.ts';
+import { isObject, utf8Bytes } from './json.ts';
 import { limits } from './limits.ts';
 import { characters, isSessionId, isWellFormed, readName } from './scope.ts';
 
@@ -66,7 +66,7 @@ function principalOf(parsed: Record<string, unknown>): Result<string> {
 }
 
 function parse(text: string): Record<string, unknown> | undefined {
-  if (text.length > limits.hostConfigBytesMax) return undefined;
+  if (utf8Bytes(text) > limits.hostConfigBytesMax) return undefined;
   try {
     const parsed: unknown = JSON.parse(text);
     return isObject(parsed) ? parsed : undefined;

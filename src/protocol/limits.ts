@@ -72,4 +72,10 @@ export const limits = {
   hostConfigBytesMax: 65_536,
   /** More of them are held back until the minute is over. */
   printsPerMinuteMax: 5,
+  /** For a look at all ancestors. */
+  ancestryWaitMs: 2_000,
+  /** Of a bell other than a listener and Codex. */
+  noticeBytesMax: 8_192,
+  /** Reservations in a row that a channel was written to in vain: the next notice also goes to the listener. */
+  channelUnansweredMax: 2,
 } as const;

@@ -30,6 +30,18 @@ export function inertLine(line: string): string {
   return harmless(line).replace(opening, '&lt;');
 }
 
+/** Lines as they are, but harmless, and with no such tag in them, not even one that runs over a line's end. */
+export function inertLines(lines: readonly string[]): string {
+  return lines.map(harmless).join('\n').replace(opening, '&lt;');
+}
+
+const entities: Readonly<Record<string, string>> = { '&': '&amp;', '"': '&quot;', '<': '&lt;', '>': '&gt;' };
+
+/** Text that a host may write as an attribute of its own tag: nothing in it ends the value, or the tag. */
+export function inertAttribute(text: string): string {
+  return harmless(text).replace(/[&"<>]/g, (character) => entities[character] as string);
+}
+
 /**
  * What is left as it is where JSON is written anew, and moves a terminal or hides text: C1, bidi marks, line separators,
  * tag characters. Joiners stay, for names of people and emoji hold them.

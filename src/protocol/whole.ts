@@ -3,7 +3,7 @@
 
 import type { envelopeOf } from './delivery.ts';
 import { quoted } from './json.ts';
-import { inertLine } from './untrusted.ts';
+import { inertLine, inertLines } from './untrusted.ts';
 
 const openTag = '<postbell-message>';
 const closeTag = '</postbell-message>';
@@ -12,8 +12,8 @@ const label = (text: string): string => inertLine(quoted(text));
 
 /** Every line as it is, but harmless, and with no wrapper tag in it. */
 export function fenced(body: string): string {
-  const lines = body.split(/\r\n|[\n\r\u2028\u2029]/u).map((line) => inertLine(line.replaceAll('\t', '  ')));
-  return [openTag, ...lines, closeTag].join('\n');
+  const lines = body.split(/\r\n|[\n\r\u2028\u2029]/u).map((line) => line.replaceAll('\t', '  '));
+  return [openTag, inertLines(lines), closeTag].join('\n');
 }
 
 export function renderWhole(envelope: ReturnType<typeof envelopeOf>): string {

@@ -1,7 +1,7 @@
 import type { Notices } from '../ports/ringing.ts';
 import type { Reservation } from '../protocol/notices.ts';
 import type { HandOffState } from '../protocol/states.ts';
-import type { Database, Row } from './database.ts';
+import { type Database, literal, type Row } from './database.ts';
 import { coversOpen, isOpen } from './inbox.ts';
 
 const columns = 'notification_id, session_root, state, step, rung_at_ms, expires_at_ms';
@@ -81,7 +81,7 @@ export function notices(database: Database, now: () => string): Notices {
 /** What a ring says of what it covers. */
 function ringing(
   database: Database,
-): Pick<Notices, 'fail' | 'markRung' | 'markTold' | 'markPushed' | 'rings' | 'isRung'> {
+): Pick<Notices, 'fail' | 'markRung' | 'markTold' | 'markPushed' | 'rings' | 'unanswered' | 'isRung'> {
   return {
     fail: (deliveryId, sessionIds) => {
       database.run(
@@ -123,6 +123,18 @@ function ringing(
           count,
         )
         .map((row) => row.rung_at_ms as number),
+    unanswered: (notificationId, count) => {
+      const before = database.all(
+        `SELECT n.state = 'notification_sent' AND NOT EXISTS
+           (SELECT 1 FROM reservation_cover v JOIN receipt r ON r.delivery_id = v.delivery_id
+            WHERE v.notification_id = n.notification_id AND r.receipt_kind = 'intake') AS unanswered
+         FROM reservation n JOIN reservation this ON this.notification_id = ?
+         WHERE n.session_root = this.session_root AND n.seq < this.seq ORDER BY n.seq DESC LIMIT ${literal(count)}`,
+        notificationId,
+      );
+      const answered = before.findIndex((row) => row.unanswered !== 1);
+      return answered === -1 ? before.length : answered;
+    },
     isRung: (notificationId, deliveryId) =>
       database.get(
         'SELECT rung FROM reservation_cover WHERE notification_id = ? AND delivery_id = ?',

@@ -1,6 +1,7 @@
 // What the suite runs over: a bell, the host behind it, and what that bell declares that it cannot have.
 
 import { listenerBell } from '../../src/hosts/claude-code/bell.ts';
+import { channelBell } from '../../src/hosts/claude-code/channel.ts';
 import { commitBatch, nextBatch } from '../../src/mailbox/listen.ts';
 import type { Bell } from '../../src/ports/bell.ts';
 import type { Store } from '../../src/ports/store.ts';
@@ -13,6 +14,8 @@ import { FixtureHost, type Given } from './fixture-host.ts';
 export interface Adapter {
   bell: Bell;
   host: FixtureHost;
+  /** What it accepts by: an answer of the host, bytes that were written to it, or a row of ours. */
+  evidence: 'answer' | 'bytes' | 'row';
   /** What an accepted ring is worth. */
   acceptedState: HandOffState;
   /** Every ring that reached the host, or the place where the host finds it. */
@@ -33,6 +36,7 @@ export const fixture =
     return {
       bell: fixtureBell(kind, host),
       host,
+      evidence: 'answer',
       acceptedState,
       rings: () => host.given,
       refuse: () => {
@@ -48,7 +52,35 @@ export const fixture =
     };
   };
 
-/** The bell of the product; its host is a listener that prints between two turns. */
+/** The channel of the product; its host reads what is written to it, and answers nothing. */
+export const channel: MakeAdapter = (scene, onText) => {
+  const host = new FixtureHost(() => scene.clock.nowMs(), onText);
+  const write = async (_: string, params: object): Promise<void> => {
+    if (host.script === 'refuse' || host.script === 'refuse for good') throw new Error('a broken pipe');
+    const said = await host.call((params as { content: string }).content);
+    // A host that knows no channels drops it without a word.
+    if (!said.ok && said.code !== 'unknown_method') throw new Error('a broken pipe');
+  };
+  return {
+    bell: channelBell(write),
+    host,
+    evidence: 'bytes',
+    acceptedState: 'notification_sent',
+    rings: () => host.given,
+    refuse: () => {
+      host.script = 'refuse for good';
+    },
+    fallSilent: () => {
+      host.script = 'silent';
+      return { answer: () => host.answerLate() };
+    },
+    mend: () => {
+      host.script = 'accept';
+    },
+  };
+};
+
+/** The listener of the product; its host is a listener that prints between two turns. */
 export const listener: MakeAdapter = (scene, onText) => {
   const host = new FixtureHost(() => scene.clock.nowMs(), onText);
   let refuses = false;
@@ -83,6 +115,7 @@ export const listener: MakeAdapter = (scene, onText) => {
   return {
     bell: listenerBell({ ...scene, store }, armed),
     host,
+    evidence: 'row',
     acceptedState: 'inbox_queued',
     rings: () =>
       scene

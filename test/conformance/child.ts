@@ -3,13 +3,14 @@
 
 import { appendFileSync } from 'node:fs';
 import { endOnSignal, endReplaced } from '../../src/compose/ending.ts';
-import { openLocal } from '../../src/compose/local.ts';
+import { type Local, openLocal } from '../../src/compose/local.ts';
 import { listenerBell } from '../../src/hosts/claude-code/bell.ts';
+import { channelBell } from '../../src/hosts/claude-code/channel.ts';
 import { runNotifier } from '../../src/mailbox/notifier.ts';
 import { ringForHandOff } from '../../src/mailbox/ring.ts';
 import type { Bell } from '../../src/ports/bell.ts';
 import { Attachment } from '../../src/router/attachment.ts';
-import { type FixtureKind, fixtureBell } from './fixture-bell.ts';
+import { type FixtureKind, fixtureBell, type HostCalls } from './fixture-bell.ts';
 
 const [kind = 'listener', host = '', attached = ''] = process.argv.slice(2);
 
@@ -31,6 +32,12 @@ function heard(bell: Bell): Bell {
   };
 }
 
+function bellOf(local: Local, calls: HostCalls): Bell {
+  if (kind === 'listener') return listenerBell(local);
+  if (kind !== 'channel') return fixtureBell(kind as FixtureKind, calls);
+  return channelBell(async (_, params) => void (await calls.call((params as { content: string }).content)));
+}
+
 async function run(): Promise<void> {
   const local = await openLocal();
   const calls = {
@@ -42,7 +49,7 @@ async function run(): Promise<void> {
       return { ok: true } as const;
     },
   };
-  const bell = heard(kind === 'listener' ? listenerBell(local) : fixtureBell(kind as FixtureKind, calls));
+  const bell = heard(bellOf(local, calls));
   const caller = { transport: 'mcp', source_host: 'fixture', session: 's1', principal: 'bob' } as const;
   const ringing = { caller, project: 'shop' };
   const notifier = runNotifier(local, local.locks, ringing, bell, onFault);

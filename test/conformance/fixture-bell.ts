@@ -1,10 +1,10 @@
-// Bells over the fixture host, of the kinds that no part of the product rings yet: one that writes to a channel, also whole
-// messages; one that puts notices in a host's queue; one that prompts, one at a time.
+// Bells over the fixture host, of the kinds that no part of the product rings yet: one that puts notices in a host's
+// queue; one that prompts, one at a time.
 
 import type { Bell, BellDescription, RingOutcome } from '../../src/ports/bell.ts';
 import type { Said } from './fixture-host.ts';
 
-export type FixtureKind = 'channel' | 'codex-queue' | 'acp';
+export type FixtureKind = 'codex-queue' | 'acp';
 
 const notices: Omit<BellDescription, 'bell' | 'adapterKind' | 'hostKind'> = {
   contents: ['notice'],
@@ -17,17 +17,6 @@ const notices: Omit<BellDescription, 'bell' | 'adapterKind' | 'hostKind'> = {
 };
 
 const descriptions: Record<FixtureKind, BellDescription> = {
-  channel: {
-    ...notices,
-    bell: 'channel',
-    adapterKind: 'claude-channel',
-    hostKind: 'claude',
-    contents: ['notice', 'full'],
-    fullBytesMax: 16_384,
-    ringTimeoutMs: 5_000,
-    attemptsMax: 1,
-    retryGapMs: 0,
-  },
   'codex-queue': { ...notices, bell: 'codex-queue', adapterKind: 'codex-queue', hostKind: 'codex' },
   acp: { ...notices, bell: 'acp', adapterKind: 'acp', hostKind: 'gemini', pendingMax: 1, attemptsMax: 1 },
 };

@@ -15,7 +15,18 @@ import { root } from '../process/postbell.ts';
 
 const skill = readFileSync(path.join(root, 'plugins/claude-code/skills/postbell/SKILL.md'), 'utf8');
 const toolText = (name: string) => tools.find((tool) => tool.name === name)?.description ?? '';
-const help = ['send', 'up', 'router', 'mcp', 'wait', 'hook', ...Object.keys(commands)]
+const help = [
+  'send',
+  'up',
+  'router',
+  'mcp',
+  'wait',
+  'hook',
+  'agent',
+  'host',
+  'claude',
+  ...Object.keys(commands),
+]
   .map((words) => words.split(' '))
   .map(([first = '', second = '']) => helpFor(first, second) ?? '');
 const shown: Record<string, string> = {

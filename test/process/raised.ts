@@ -284,5 +284,6 @@ export const elsewhere = {
   adapter_rejected: 'contract/attempt.test.ts',
   adapter_disconnected: 'contract/attempt.test.ts',
   adapter_queue_full: 'contract/expected.test.ts',
+  unsupported_platform: 'process/agent-setup.test.ts',
   internal_error: 'process/output.test.ts',
 } as const satisfies Partial<Record<ErrorCode, string>>;

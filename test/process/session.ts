@@ -16,14 +16,18 @@ export interface Session {
   close(): Promise<void>;
 }
 
-/** Starts `postbell mcp` for this session in the home's project; it ends with the home at the latest. */
+/**
+ * Starts `postbell mcp` for this session in the home's project, or another server of the product; it ends with the home at the
+ * latest.
+ */
 export function openSession(
   home: Home,
   more: Env = {},
   words: string[] = [],
   installed = program,
+  server: string[] = ['mcp'],
 ): Promise<Session> {
-  return connectSession(home, more, { start: [process.execPath, [installed, 'mcp', ...words]] });
+  return connectSession(home, more, { start: [process.execPath, [installed, ...server, ...words]] });
 }
 
 /** As `openSession`, but a client that names itself or its workspace roots, or a server without root's power over modes. */

@@ -1,5 +1,6 @@
 // What each command is for, its flags, and one example.
 
+import { setupFields } from './agent.ts';
 import { describeFlags, helpRow } from './arguments.ts';
 import { type Command, commands } from './commands.ts';
 
@@ -78,6 +79,31 @@ const manuals: Readonly<Record<string, Manual>> = {
       ['[--renew-after-secs N]', 'ask to be started again after so long (1 to 3000, default 3000)'],
     ],
     example: 'postbell wait --session s1',
+  },
+  agent: {
+    words: 'agent setup HOST',
+    about: 'write the config of a host (claude): whose mail its sessions get; registers nothing',
+    flags: [
+      ['--principal TEXT', setupFields.principal.about],
+      ['[--work-summary TEXT]', setupFields.work_summary.about],
+      ['[--project TEXT]', setupFields.project.about],
+      ['[--model TEXT]', setupFields.model.about],
+      ['[--replace]', 'write anew what is there'],
+      ['[--json]', 'the answer, or a failure, as JSON'],
+    ],
+    example: 'postbell agent setup claude --principal reviewer',
+  },
+  host: {
+    words: 'host claude',
+    about: 'the channel of a Claude Code session, as a server that Claude Code starts',
+    flags: [['--config FILE', 'what agent setup wrote']],
+    example: 'postbell host claude --config ~/.local/state/postbell/hosts/claude.json',
+  },
+  claude: {
+    words: 'claude [ARGUMENTS]',
+    about: 'Claude Code with the plugin as its channel; all arguments are Claude Code\u2019s',
+    flags: [],
+    example: 'postbell claude --resume',
   },
   hook: {
     words: 'hook session-start',

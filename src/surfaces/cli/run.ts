@@ -6,6 +6,7 @@ import { failureLine, isRefusal, Refusal, type Result } from '../../protocol/err
 import { limits } from '../../protocol/limits.ts';
 import { inertJson } from '../../protocol/untrusted.ts';
 import { version } from '../../protocol/version.ts';
+import { agentSetup, type SetUp } from './agent.ts';
 import { parseWords } from './arguments.ts';
 import { type CliContext, type Command, commands } from './commands.ts';
 import { helpFor, overview } from './help.ts';
@@ -25,6 +26,8 @@ export interface CliOptions {
   terminal: Terminal;
   /** Opens the store; not called for help or wrong words. */
   open(): Promise<Omit<CliContext, 'print'> & { close(): void }>;
+  /** Writes the config of a host. */
+  setUp: SetUp;
   /** The account's name, and a fresh key, for the short form. */
   accountName(): string;
   freshKey(): string;
@@ -53,6 +56,7 @@ function fail(terminal: Pick<Terminal, 'err'>, error: unknown, json: boolean): n
 }
 
 async function perform(options: CliOptions): Promise<Result<object> | string> {
+  const { terminal } = options;
   const [first = '', second = ''] = options.words;
   if (['', '--help', '-h', 'help'].includes(first)) return overview(version);
   if (['--version', '-v', 'version'].includes(first)) return version;
@@ -64,6 +68,8 @@ async function perform(options: CliOptions): Promise<Result<object> | string> {
   if (options.words.includes('--help')) return helpFor(first, second) ?? unknown;
   if (first === 'send') return performSend(options);
   if (first === 'read') return performRead(options);
+  if (first === 'agent' && second === 'setup')
+    return agentSetup(options.words.slice(2), options.setUp, terminal.err);
   const command = commands[`${first} ${second}`];
   return command === undefined ? unknown : performCommand(options, command);
 }

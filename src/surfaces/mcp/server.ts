@@ -35,23 +35,37 @@ export interface McpServer {
    * where it has and does not answer.
    */
   roots(): Promise<string[]>;
+  /** Resolves once the bytes were written without error; rejects where they cannot be, or the client is not initialized. */
+  notify(method: string, params: object): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Serves the tools until the input ends. Resolves once it listens. */
-export async function serveMcp(options: {
-  context: ToolContext;
+export interface McpOptions {
+  /** What its tools are called with; without it there are none. */
+  context?: ToolContext;
   /** Said once, beside the first answer of a tool. */
   firstNote?: string | undefined;
+  /** What a host that knows such things may do with this server beside its tools, and how its model is told. */
+  channel?: { experimental: Record<string, object>; instructions: string };
   input: Readable;
   output: Writable;
   onInitialized(): void;
   /** The input ended, or the connection broke: nothing is answered any more. */
   onClosed(): void;
-}): Promise<McpServer> {
+}
+
+/** Serves the tools until the input ends. Resolves once it listens. */
+export async function serveMcp(options: McpOptions): Promise<McpServer> {
+  const { context: toolContext, channel, output } = options;
+  const offered = toolContext === undefined ? [] : tools;
+  const told = [...(toolContext ? [instructions] : []), ...(channel ? [channel.instructions] : [])];
   const server = new Server(
     { name: 'postbell', version },
-    { capabilities: { tools: {} }, instructions, supportedProtocolVersions: protocolVersions },
+    {
+      capabilities: { tools: {}, ...(channel && { experimental: channel.experimental as never }) },
+      ...(told.length > 0 && { instructions: told.join('\n') }),
+      supportedProtocolVersions: protocolVersions,
+    },
   );
   let note = options.firstNote;
   const noted = <R extends { content: { type: 'text'; text: string }[] }>(answer: R): R => {
@@ -60,7 +74,7 @@ export async function serveMcp(options: {
     return { ...answer, content: [...answer.content, ...said] };
   };
   server.setRequestHandler('tools/list', () => ({
-    tools: tools
+    tools: offered
       .filter(({ unlisted }) => unlisted !== true)
       .map(({ name, description, inputSchema }) => ({
         name,
@@ -70,19 +84,23 @@ export async function serveMcp(options: {
   }));
   server.setRequestHandler('tools/call', async (request, context) => {
     const { name, arguments: input = {} } = request.params;
-    const tool = tools.find((one) => one.name === name);
-    if (tool === undefined)
+    const tool = offered.find((one) => one.name === name);
+    if (tool === undefined || toolContext === undefined)
       return failure(describeError(new Refusal('invalid_request', `no such tool: ${quoted(name)}`)));
     try {
-      const result = await tool.call(options.context, input, context.mcpReq.signal);
+      const result = await tool.call(toolContext, input, context.mcpReq.signal);
       return noted(isRefusal(result) ? failure(describeError(result)) : success(result));
     } catch (error) {
       return failure(describeError(error));
     }
   });
-  server.oninitialized = options.onInitialized;
+  let initialized = false;
+  server.oninitialized = () => {
+    initialized = true;
+    options.onInitialized();
+  };
   server.onclose = options.onClosed;
-  await server.connect(new StdioServerTransport(options.input, options.output));
+  await server.connect(new StdioServerTransport(options.input, output));
   return {
     clientName: () => plainName(server.getClientVersion()?.name ?? '') || 'mcp',
     roots: async () => {
@@ -92,9 +110,19 @@ export async function serveMcp(options: {
       });
       return roots.map((root) => root.uri);
     },
+    notify: (method, params) =>
+      initialized ? written(output, { jsonrpc: '2.0', method, params }) : Promise.reject(notInitialized()),
     close: () => server.close(),
   };
 }
+
+const notInitialized = (): Error => new Error('the client is not initialized');
+
+/** Past the library, which says of a message only that it is on its way. Both write whole lines. */
+const written = (output: Writable, message: object): Promise<void> =>
+  new Promise((resolve, reject) => {
+    output.write(`${JSON.stringify(message)}\n`, (error) => (error ? reject(error) : resolve()));
+  });
 
 /** At most 64 characters, without controls and, where half of a character was given, its replacement. */
 function plainName(name: string): string {

@@ -1,0 +1,134 @@
+// `postbell host claude`: the channel of one Claude Code session, as a stdio server that a person registered once. It offers
+// no tools: those come with the plugin's own server, and a second copy would only lie in the model's context. Where that
+// server is the channel itself, this one says nothing.
+
+import path from 'node:path';
+import { parseArgs } from 'node:util';
+import { channel, channelBell } from '../hosts/claude-code/channel.ts';
+import { type Environment, processEnvironment } from '../platform/environment.ts';
+import { readPlacedFile } from '../platform/files.ts';
+import { placesOf, socketNamed } from '../platform/paths.ts';
+import { say } from '../platform/stderr.ts';
+import { Fault, isRefusal } from '../protocol/errors.ts';
+import { type HostConfig, readHostConfig } from '../protocol/host-config.ts';
+import { hex } from '../protocol/id.ts';
+import { type McpServer, serveMcp } from '../surfaces/mcp/server.ts';
+import { endOnSignal, endReplaced } from './ending.ts';
+import { note, orFail } from './failure.ts';
+import { channelsOn, hostProcess, hostSession } from './identity.ts';
+import { type Local, openLocal } from './local.ts';
+import { boundProject } from './project.ts';
+import {
+  type Reach,
+  reachable,
+  type Session,
+  sessionListener,
+  throughServer,
+  unfindable,
+} from './reachable.ts';
+import { principalOf, recipientIgnored } from './recipient.ts';
+
+export function main(words: readonly string[]): Promise<void> {
+  return orFail(words, async (rest) => {
+    const file = readWords(rest);
+    if (process.platform === 'win32') throw new Fault('unsupported_platform', 'no host runs on Windows');
+    await (channelsOn(processEnvironment) ? serveNothing() : serve(readConfig(file)));
+  });
+}
+
+/** @returns the config's path */
+function readWords([host, ...flags]: readonly string[]): string {
+  const usage = new Fault('usage', 'host takes claude --config FILE');
+  if (host !== 'claude') throw usage;
+  try {
+    const { config = '' } = parseArgs({ args: [...flags], options: { config: { type: 'string' } } }).values;
+    if (config !== '') return path.resolve(config);
+  } catch {
+    // said below
+  }
+  throw usage;
+}
+
+function readConfig(file: string): HostConfig {
+  const text = readPlacedFile(file);
+  if (text === undefined)
+    throw new Fault('invalid_request', `there is no ${file}; postbell agent setup claude makes such a file`);
+  const config = readHostConfig('claude', text);
+  if (isRefusal(config)) throw new Fault(config.code, `${file}: ${config.message}`);
+  return config;
+}
+
+/** The plugin's own server is the channel of this session. */
+async function serveNothing(): Promise<void> {
+  const end = endOnSignal(async () => {});
+  await serveMcp({ input: process.stdin, output: process.stdout, onInitialized: () => {}, onClosed: end });
+}
+
+async function serve(config: HostConfig): Promise<void> {
+  const local = await openLocal(environmentOf(config));
+  const session = sessionOf(local, config);
+  const ignored = recipientIgnored(local.environment);
+  if (ignored !== undefined) say(`POSTBELL_RECIPIENT ignored: ${ignored}\n`);
+  if (session.generated) say(unfindable(session.id, true));
+  let server: McpServer | undefined;
+  let reach: ReturnType<typeof reachable> | undefined;
+  let ended = false;
+  const end = endOnSignal(async () => {
+    ended = true;
+    await reach?.close();
+    local.close();
+  });
+  const register = async (): Promise<void> => {
+    const project = await boundProject(local.environment, () => server?.roots() ?? Promise.resolve([]))();
+    if (isRefusal(project)) return note(project);
+    if (ended) return;
+    const listener = sessionListener(local, session);
+    const also = listener && { listener, onFault: note };
+    const startedAtMs = local.clock.elapsedMs();
+    const reached: Reach = {
+      session,
+      project,
+      bell: channelBell(
+        throughServer(() => server),
+        also,
+      ),
+      turnAtMs: () => startedAtMs,
+      ...(config.work_summary !== undefined && { summary: config.work_summary }),
+      onReplaced: () => endReplaced(end),
+    };
+    reach = reachable(local, reached);
+  };
+  server = await serveMcp({
+    channel,
+    input: process.stdin,
+    output: process.stdout,
+    onInitialized: () => void register().catch(note),
+    onClosed: () => {
+      if (!process.stdin.readableEnded) {
+        say('postbell: the connection to the host broke; this channel ends\n');
+        process.exitCode = 1;
+      }
+      end();
+    },
+  });
+}
+
+/** A socket that the config names is also that of the router which this process starts. */
+function environmentOf({ socket }: HostConfig): Environment {
+  if (socket === undefined) return processEnvironment;
+  return { ...processEnvironment, POSTBELL_ROUTER_SOCKET: socketNamed(placesOf(processEnvironment), socket) };
+}
+
+/** The id is also that of the session's hooks, and the one that mail is meant for. */
+function sessionOf({ environment, random }: Local, config: HostConfig): Session {
+  const named = hostSession(environment);
+  const given = config.session_id ?? (named?.host === 'claude' ? named.id : undefined);
+  const id = given ?? hex(random.bytes(8));
+  return {
+    id,
+    host: 'claude',
+    process: hostProcess(environment, process.ppid),
+    generated: given === undefined,
+    principal: principalOf(environment, 'claude', id, config.principal_id),
+  };
+}
