@@ -1,17 +1,20 @@
 // `postbell hook EVENT --host NAME`: short-lived, started by a host. Wrong words are exit 1; whatever else happens, the host
 // goes on: exit 0, and one record of what became of it.
 
+import { existsSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import type { Addressee } from '../mailbox/remind.ts';
+import { ancestors } from '../platform/ancestry.ts';
 import { systemClock } from '../platform/clock.ts';
 import { processEnvironment, setting } from '../platform/environment.ts';
 import { ensureDirectory } from '../platform/files.ts';
 import { appendOutcome } from '../platform/outcomes.ts';
-import { placesOf } from '../platform/paths.ts';
+import { hostConfigFile, placesOf } from '../platform/paths.ts';
 import { systemRandom } from '../platform/random.ts';
 import { say } from '../platform/stderr.ts';
 import { fileWake } from '../platform/wake.ts';
 import type { Store } from '../ports/store.ts';
+import { channelFlagWarning } from '../protocol/channel-flag.ts';
 import { Fault } from '../protocol/errors.ts';
 import { limits } from '../protocol/limits.ts';
 import { sessionScopedPrincipal } from '../protocol/scope.ts';
@@ -80,7 +83,7 @@ async function run(event: Event, host: HostKind | undefined): Promise<Outcome> {
   const who = whoOf(payload, host);
   const said =
     event === 'session-start'
-      ? await startSession(payload, who, project as Promise<string | undefined>)
+      ? await startSession(payload, host, who, project as Promise<string | undefined>)
       : await withStore((store) =>
           event === 'prompt' ? prompt(store, clock, who) : runGate(store, host, payload, who),
         );
@@ -115,6 +118,7 @@ function whoOf({ session_id }: HookPayload, host: HostKind | undefined) {
 
 async function startSession(
   payload: HookPayload,
+  host: HostKind | undefined,
   who: Who,
   project: Promise<string | undefined>,
 ): Promise<Said> {
@@ -122,17 +126,23 @@ async function startSession(
     fault,
   }));
   const store = 'fault' in ground ? ground : ground.store;
+  const warning = host === 'claude' ? channelWarning() : undefined;
   const wake = fileWake(placesOf(processEnvironment).wakeFile);
   try {
-    const host = hostProcess(processEnvironment, process.ppid);
     const { session_id: session, source } = payload;
-    return await sessionStart(
-      { store, clock: systemClock, wake },
-      { ...who, session, source, host, project },
-    );
+    const launcher = hostProcess(processEnvironment, process.ppid);
+    const start = { ...who, session, source, host: launcher, project, warning: await warning };
+    return await sessionStart({ store, clock: systemClock, wake }, start);
   } finally {
     if ('close' in store) store.close();
   }
+}
+
+/** Only whoever set up a channel may have meant to open one. */
+async function channelWarning(): Promise<string | undefined> {
+  const file = hostConfigFile(placesOf(processEnvironment), 'claude');
+  if (!existsSync(file)) return undefined;
+  return channelFlagWarning(await ancestors(process.ppid));
 }
 
 /** One bounded wait for the store, which is read and never written by what runs in it. */

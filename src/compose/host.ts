@@ -12,6 +12,7 @@ import { say } from '../platform/stderr.ts';
 import { Fault, isRefusal } from '../protocol/errors.ts';
 import { type HostConfig, readHostConfig } from '../protocol/host-config.ts';
 import { hex } from '../protocol/id.ts';
+import { refusedRecipient } from '../protocol/reminder.ts';
 import { type McpServer, serveMcp } from '../surfaces/mcp/server.ts';
 import { endOnSignal, endReplaced } from './ending.ts';
 import { note, orFail } from './failure.ts';
@@ -68,7 +69,7 @@ async function serve(config: HostConfig): Promise<void> {
   const local = await openLocal(environmentOf(config));
   const session = sessionOf(local, config);
   const ignored = recipientIgnored(local.environment);
-  if (ignored !== undefined) say(`POSTBELL_RECIPIENT ignored: ${ignored}\n`);
+  if (ignored !== undefined) say(`${refusedRecipient(ignored)}\n`);
   if (session.generated) say(unfindable(session.id, true));
   let server: McpServer | undefined;
   let reach: ReturnType<typeof reachable> | undefined;

@@ -100,7 +100,7 @@ async function serve(flags: Flags): Promise<void> {
         return { summary };
       },
     },
-    firstNote: session.generated ? unfindable(session.id, isChannel) : undefined,
+    firstNote: session.generated ? unfindable(session.id, isChannel).trim() : undefined,
     ...(isChannel && { channel }),
     input: process.stdin,
     output: process.stdout,

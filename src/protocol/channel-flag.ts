@@ -20,7 +20,7 @@ export function channelFlagWarning(chain: readonly string[]): string | undefined
     return undefined;
   const mistyped = words.some((word) => word.includes(flagWord));
   if (mistyped)
-    return `postbell: the flag for channels is mistyped; it is ${channelFlag}, with two plain hyphens at its front`;
+    return `the flag for channels is mistyped; it is ${channelFlag}, with two plain hyphens at its front`;
   const named = [channelServer, channelPlugin].find((one) => words.includes(one));
-  return named && `postbell: ${named} is given without ${channelFlag} before it, so that it names no channel`;
+  return named && `${named} is given without ${channelFlag} before it, so that it names no channel`;
 }

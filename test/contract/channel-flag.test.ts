@@ -36,7 +36,7 @@ describe('the channel flag', () => {
     `claude.exe --resume ${server}`,
     `claude ${plugin} hello`,
   ])('[HOST-118] warns with exactly one line of: %s', (line) => {
-    expect(warned(line)).toMatch(/^postbell: [^\n]+$/);
+    expect(warned(line)).toMatch(/^[^\n]+$/);
     expect(warned(line)).toContain(flag);
   });
 
