@@ -39,6 +39,13 @@ export function hostProcess(environment: Environment, fallback?: number): HostPr
   return pid === undefined || start_time === undefined ? undefined : { pid, start_time };
 }
 
+/** Whether the host that started this process is known to be gone: then nobody ever tells it to end. */
+export function hostIsGone(environment: Environment): boolean {
+  const named = Number(setting(environment, 'CLAUDE_PID'));
+  if (Number.isInteger(named)) return !isAlive(named);
+  return environment.CLAUDECODE === '1' && process.ppid === 1 && claudeAncestor() === undefined;
+}
+
 function claudeAncestor(): number | undefined {
   let pid = parentOf(process.pid);
   for (let level = 0; pid !== undefined && level < limits.ancestryMax; level += 1) {

@@ -15,7 +15,7 @@ import { waitForMail } from '../surfaces/hooks/wait.ts';
 import { whileBusy } from '../surfaces/hooks/while-busy.ts';
 import { endingSignals } from './ending.ts';
 import { orFail } from './failure.ts';
-import { hostProcess, isUnattended, listenerRuns, pinnedSession, stillRuns } from './identity.ts';
+import { hostIsGone, hostProcess, isUnattended, listenerRuns, pinnedSession, stillRuns } from './identity.ts';
 import { projectOfHost } from './project.ts';
 import { principalOf } from './recipient.ts';
 import { openGround } from './store.ts';
@@ -30,10 +30,13 @@ async function run(words: readonly string[]): Promise<0 | 2> {
   const flags = readFlags(words);
   const environment = processEnvironment;
   const ended = endedBySignal();
+  // Before the input is read: a host that dies meanwhile leaves its orphans to another parent.
+  const host = hostProcess(environment);
+  const watched = host ?? hostProcess(environment, process.ppid);
   const payload: HookPayload = process.stdin.isTTY
     ? { active: false, subagent: false }
     : await readPayload(process.stdin, { clock: systemClock, ended });
-  const host = hostProcess(environment);
+  if (hostIsGone(environment) || !stillRuns(watched)) return 0;
   if (payload.subagent || !listenerRuns(environment, host)) return 0;
   const ground = await whileBusy({ clock: systemClock, ended }, () =>
     openGround({ lockWaitMs: limits.hookStoreWaitMs }),
@@ -48,7 +51,7 @@ async function run(words: readonly string[]): Promise<0 | 2> {
       bell: listenerBell(ground),
       ringing: ringingOnce(environment, session),
       host: host && `${host.pid}-${host.start_time}`,
-      hostAlive: () => stillRuns(host),
+      hostAlive: () => stillRuns(watched),
       unattended: isUnattended(environment),
       renewAfterMs: flags.renewSeconds * 1_000,
       stoppedAtMs: payload.event === 'Stop' ? systemClock.nowMs() - systemClock.elapsedMs() : undefined,

@@ -21,6 +21,14 @@ function marketWith(dir: string, change: (hooks: string) => string): string {
   return dir;
 }
 
+const commandOf = (pid: number): string => {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ');
+  } catch {
+    return 'gone';
+  }
+};
+
 describeWithClaude('the listener', () => {
   it('[HOST-245, HOST-095, HOST-096] CC10: renews itself at 3 s of 30, is armed again, and a later message wakes; no more than 20 turns in a minute', async () => {
     office = await openOffice({ market: undefined });
@@ -79,8 +87,9 @@ describeWithClaude('the end of a host', () => {
       if (end !== undefined) end(session.pid);
       else if (how === 'exit') await session.type('/exit');
       else void session.end();
-      const left = () => living.filter((pid) => session.living().includes(pid));
-      await expect.poll(left, { timeout: 5_000 }).toEqual([]);
+      await expect.poll(() => session.living().includes(session.pid), { timeout: 10_000 }).toBe(false);
+      const left = () => living.filter((pid) => session.living().includes(pid)).map(commandOf);
+      await expect.poll(() => [how, ...left()], { timeout: 5_000 }).toEqual([how]);
       await office.reachable(how, 0);
       expect((await office.send(how, 'is anybody there')).recipient_presence).toBe('gone');
       await session.end();
