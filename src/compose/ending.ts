@@ -2,8 +2,12 @@
 // failure came before it, or the close itself fails.
 
 import { say } from '../platform/stderr.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { Wake } from '../ports/wake.ts';
 import { failureLine } from '../protocol/errors.ts';
 import { replacedLine } from '../protocol/session.ts';
+import type { HostProcess } from '../sessions/alias.ts';
+import { stillRuns } from './identity.ts';
 
 export const endingSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
@@ -29,4 +33,31 @@ export function endOnSignal(close: () => Promise<void>): () => void {
 export function endReplaced(end: () => void): void {
   say(`${replacedLine}\n`);
   end();
+}
+
+/** How often a server looks for its host without a cause. */
+const hostLookMs = 60_000;
+
+/**
+ * Ends a server whose host has gone though the pipe to it stays open, as a child of the host may keep it: it looks at each
+ * touch, which a listener makes that finds its host gone, and once a minute.
+ */
+export function endWithHost(
+  { clock, wake }: { clock: Clock; wake: Pick<Wake, 'watch'> },
+  host: HostProcess | undefined,
+  end: () => void,
+): () => void {
+  if (host === undefined) return () => {};
+  let cancel = (): void => {};
+  const look = (): void => {
+    cancel();
+    if (stillRuns(host)) cancel = clock.after(hostLookMs, look);
+    else end();
+  };
+  const unwatch = wake.watch(look);
+  look();
+  return () => {
+    cancel();
+    unwatch();
+  };
 }

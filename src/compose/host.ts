@@ -14,7 +14,7 @@ import { type HostConfig, readHostConfig } from '../protocol/host-config.ts';
 import { hex } from '../protocol/id.ts';
 import { refusedRecipient } from '../protocol/reminder.ts';
 import { type McpServer, serveMcp } from '../surfaces/mcp/server.ts';
-import { endOnSignal, endReplaced } from './ending.ts';
+import { endOnSignal, endReplaced, endWithHost } from './ending.ts';
 import { note, orFail } from './failure.ts';
 import { channelsOn, hostProcess, hostSession } from './identity.ts';
 import { type Local, openLocal } from './local.ts';
@@ -76,9 +76,11 @@ async function serve(config: HostConfig): Promise<void> {
   let ended = false;
   const end = endOnSignal(async () => {
     ended = true;
+    unwatch();
     await reach?.close();
     local.close();
   });
+  const unwatch = endWithHost(local, session.process, end);
   const register = async (): Promise<void> => {
     const project = await boundProject(local.environment, () => server?.roots() ?? Promise.resolve([]))();
     if (isRefusal(project)) return note(project);

@@ -39,6 +39,10 @@ export function hostProcess(environment: Environment, fallback?: number): HostPr
   return pid === undefined || start_time === undefined ? undefined : { pid, start_time };
 }
 
+/** Whether Codex started this process: it may run a hook synchronously that waits, and hold up its turn. */
+export const underCodex = (environment: Environment): boolean =>
+  setting(environment, 'CODEX_THREAD_ID') !== undefined && environment.CLAUDECODE !== '1';
+
 /** Whether the host that started this process is known to be gone: then nobody ever tells it to end. */
 export function hostIsGone(environment: Environment): boolean {
   const named = Number(setting(environment, 'CLAUDE_PID'));

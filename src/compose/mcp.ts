@@ -13,7 +13,7 @@ import { refusedRecipient } from '../protocol/reminder.ts';
 import { isSessionId } from '../protocol/scope.ts';
 import { sessionOfHost } from '../sessions/alias.ts';
 import { type McpServer, serveMcp } from '../surfaces/mcp/server.ts';
-import { endOnSignal } from './ending.ts';
+import { endOnSignal, endWithHost } from './ending.ts';
 import { note, orFail } from './failure.ts';
 import { channelsOn, hostProcess, hostSession, pinIgnored, pinnedSession } from './identity.ts';
 import { type Local, openLocal } from './local.ts';
@@ -77,9 +77,11 @@ async function serve(flags: Flags): Promise<void> {
   };
   // With its connection or at a signal, whichever comes first; later work is left to the store.
   const end = endOnSignal(async () => {
+    unwatch();
     await reach?.close();
     local.close();
   });
+  const unwatch = endWithHost(local, session.process, end);
   server = await serveMcp({
     context: {
       desk: local,

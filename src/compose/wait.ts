@@ -15,7 +15,15 @@ import { waitForMail } from '../surfaces/hooks/wait.ts';
 import { whileBusy } from '../surfaces/hooks/while-busy.ts';
 import { endingSignals } from './ending.ts';
 import { orFail } from './failure.ts';
-import { hostIsGone, hostProcess, isUnattended, listenerRuns, pinnedSession, stillRuns } from './identity.ts';
+import {
+  hostIsGone,
+  hostProcess,
+  isUnattended,
+  listenerRuns,
+  pinnedSession,
+  stillRuns,
+  underCodex,
+} from './identity.ts';
 import { projectOfHost } from './project.ts';
 import { principalOf } from './recipient.ts';
 import { openGround } from './store.ts';
@@ -36,6 +44,7 @@ async function run(words: readonly string[]): Promise<0 | 2> {
   const payload: HookPayload = process.stdin.isTTY
     ? { active: false, subagent: false }
     : await readPayload(process.stdin, { clock: systemClock, ended });
+  if (payload.turn_id !== undefined || underCodex(environment)) return 0;
   if (hostIsGone(environment) || !stillRuns(watched)) return 0;
   if (payload.subagent || !listenerRuns(environment, host)) return 0;
   const ground = await whileBusy({ clock: systemClock, ended }, () =>

@@ -234,6 +234,17 @@ const elsewhere: Partial<Record<Name, [number: string, file: string]>> = {
   listenerBatchRowsMax: ['64', 'contract/listen.test.ts'],
   listenerBatchBytesMax: ['262_144', 'contract/listen.test.ts'],
   listenerRenewSecondsMax: ['3001', 'process/wait.test.ts'],
+  outcomeLogBytesMax: ['65_536', 'process/hooks.test.ts'],
+  gateLedgerIdsMax: ['2_001', 'contract/stop-gate.test.ts'],
+  gateWaitMs: ['2_900', 'contract/stop-gate.test.ts'],
+  reminderProjectsMax: ['p6', 'contract/reminders.test.ts'],
+  reminderCharactersMax: ['4_000', 'contract/reminders.test.ts'],
+  waitingPage: ['501', 'contract/reminders.test.ts'],
+  ancestryMax: ['7', 'contract/channel-flag.test.ts'],
+  hostConfigBytesMax: ['65_537', 'contract/host-config.test.ts'],
+  printsPerMinuteMax: ['sixth', 'contract/listener-rules.test.ts'],
+  noticeBytesMax: ['noticeBytesMax', 'conformance/suite.case.ts'],
+  channelUnansweredMax: ['third', 'contract/channel-bell.test.ts'],
 };
 
 /** Nothing that a caller passes meets these: they are how long or how much Postbell itself takes at a time. */
@@ -250,15 +261,7 @@ const inner: Name[] = [
   'hostOutcomeWaitMs',
   'notifierGraceMs',
   'wakeTickMs',
-  'outcomeLogBytesMax',
-  'gateLedgerIdsMax',
-  'gateWaitMs',
-  'reminderProjectsMax',
-  'reminderCharactersMax',
-  'waitingPage',
-  'ancestryMax',
-  'hostConfigBytesMax',
-  'printsPerMinuteMax',
+  'ancestryWaitMs',
 ];
 
 describe('the limits', () => {

@@ -18,7 +18,7 @@ const projectOf = async () =>
   (await answer(home.env, home.project, ['send', 'nobody', '--json'], 'x')).project as string;
 
 describe('a session that cannot be rung', () => {
-  it.each([{ POSTBELL_LISTENER: 'off' }, { POSTBELL_CHANNELS: '1' }, { CLAUDE_CODE_SESSION_ATTENDED: '0' }])(
+  it.each([{ POSTBELL_LISTENER: 'off' }, { CLAUDE_CODE_SESSION_ATTENDED: '0' }])(
     'because of %o has no bell, and an exact send fails closed',
     async (more) => {
       home.start(['router']);

@@ -6,7 +6,8 @@ import { stillRuns } from '../../src/compose/identity.ts';
 import { startTime } from '../../src/platform/processes.ts';
 import { until } from './home.ts';
 import { type Listening, openListening, payload } from './listener.ts';
-import { alive, postbell, program } from './postbell.ts';
+import { alive, answer, postbell, program } from './postbell.ts';
+import { liveCards, openSession } from './session.ts';
 
 let scene: Listening;
 beforeEach(async () => {
@@ -50,6 +51,63 @@ describe('postbell wait', () => {
     expect(alive(pid)).toBe(true);
     host.kill('SIGKILL');
     await until('the listener ends', () => ended, 5_000);
+  });
+
+  it('ends at once where its host died before it began to look, also while its input stays open', async () => {
+    const host = scene.startHost();
+    host.kill('SIGKILL');
+    await until('the host has gone', () => !alive(host.pid as number));
+    const late = scene.listener({ CLAUDE_PID: String(host.pid) });
+    expect((await late.exited).code).toBe(0);
+    const second = scene.startHost();
+    const slow = scene.home.start(['wait'], { ...scene.home.env, CLAUDE_PID: String(second.pid) });
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    second.kill('SIGKILL');
+    const began = Date.now();
+    expect((await slow.exited).code).toBe(0);
+    expect(Date.now() - began).toBeLessThan(7_000);
+  });
+
+  it('[HOST-100] leaves at once under Codex, by its environment or by what it tells a hook', async () => {
+    const began = Date.now();
+    const told = await postbell(
+      scene.home.env,
+      scene.home.project,
+      ['wait'],
+      JSON.stringify({ session_id: 's1', turn_id: 't1' }),
+    );
+    const named = await postbell(
+      { ...scene.home.env, CODEX_THREAD_ID: 's1' },
+      scene.home.project,
+      ['wait'],
+      payload,
+    );
+    for (const { code, stdout, stderr } of [told, named]) expect([code, stdout, stderr]).toEqual([0, '', '']);
+    expect(Date.now() - began).toBeLessThan(2_000);
+    const claude = scene.listener({ CODEX_THREAD_ID: 'outer', CLAUDECODE: '1' });
+    await scene.armed();
+    expect(claude.child.exitCode).toBeNull();
+  });
+
+  it('[HOST-128] takes the server with it where that sits on a pipe that stays open', async () => {
+    const host = scene.startHost();
+    const project = (await answer(scene.home.env, scene.home.project, ['send', 'x', '--json'], 'x'))
+      .project as string;
+    const server = await openSession(scene.home, {
+      CLAUDE_CODE_SESSION_ID: 's9',
+      POSTBELL_RECIPIENT: 'stuck',
+      CLAUDE_PID: String(host.pid),
+    });
+    await liveCards(scene.home, project, 2);
+    scene.listener({ CLAUDE_PID: String(host.pid), POSTBELL_SESSION: 's9' });
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    host.kill('SIGKILL');
+    const began = Date.now();
+    await until('the server has gone', () => !alive(server.pid), 5_000);
+    await liveCards(scene.home, project, 1);
+    expect(Date.now() - began).toBeLessThan(5_500);
+    const kept = await answer(scene.home.env, scene.home.project, ['send', 'stuck', '--json'], 'kept');
+    expect(kept.recipient_presence).toBe('gone');
   });
 
   it('lets a host that took over the session arm its own listener though the old host died just now', async () => {

@@ -14,6 +14,8 @@ export interface HookPayload {
   event?: string;
   /** Of Stop: the turn goes on for a block or a wake. */
   active: boolean;
+  /** Of a turn, as Codex numbers them and Claude Code does not. */
+  turn_id?: string;
   /** A sub-agent's event: nothing of it concerns the session. */
   subagent: boolean;
   /** Why nothing could be read. */
@@ -33,12 +35,13 @@ export async function readPayload(
   if (text === undefined) return { active: false, subagent: false, problem: 'too long' };
   const parsed = parse(text);
   if (parsed === undefined) return { active: false, subagent: false, problem: 'malformed' };
-  const { session_id, source, hook_event_name, stop_hook_active, agent_id, agent_type } = parsed;
+  const { session_id, source, hook_event_name, stop_hook_active, turn_id, agent_id, agent_type } = parsed;
   return {
     active: stop_hook_active === true,
     subagent: agent_id !== undefined || agent_type !== undefined,
     ...(typeof session_id === 'string' && isSessionId(session_id) && { session_id }),
     ...(typeof source === 'string' && { source }),
+    ...(typeof turn_id === 'string' && { turn_id }),
     ...(typeof hook_event_name === 'string' && { event: hook_event_name }),
   };
 }

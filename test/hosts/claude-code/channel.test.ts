@@ -79,7 +79,7 @@ describeWithClaude('a channel', () => {
         (part) => part !== undefined,
       );
     });
-    const discover = said.findIndex(([, method]) => String(method) === 'server/discover');
+    const discover = said.findIndex(([, method]) => (method as unknown) === 'server/discover');
     expect(said[discover + 1]).toEqual(['<', expect.anything(), -32601]);
     expect(said.slice(discover + 2).find(([who]) => who === '>')?.[1]).toBe('initialize');
     const answer = lines.find((line) => line.startsWith('< ') && line.includes('protocolVersion')) as string;

@@ -154,7 +154,7 @@ describeWithClaude(
             });
           } catch (error) {
             const { stdout, stderr } = error as { stdout: Buffer; stderr: Buffer };
-            said = `${stdout}${stderr}`;
+            said = stdout.toString() + stderr.toString();
           }
           // The second says that the first did not happen.
           expect(said).toMatch(/EACCES|permission|read-only|EROFS|not found/i);

@@ -1,0 +1,62 @@
+// hosts/claude.json: read whole by the host that needs it, and by hooks for one name alone.
+
+import { describe, expect, it } from 'vitest';
+import { isRefusal } from '../../src/protocol/errors.ts';
+import { principalNamedIn, readHostConfig } from '../../src/protocol/host-config.ts';
+
+const good = { version: 1, host: 'claude', principal_id: 'writer' };
+const read = (value: unknown) =>
+  readHostConfig('claude', typeof value === 'string' ? value : JSON.stringify(value));
+
+describe('the config of a host', () => {
+  it('is what was written, without what nobody knows', () => {
+    const whole = {
+      ...good,
+      work_summary: 's',
+      project: 'p',
+      socket: '/s',
+      server_name: 'n',
+      session_id: 'i',
+    };
+    expect(read(whole)).toEqual(whole);
+    expect(read({ ...good, auth_token: 'x', model: 'y' })).toEqual(good);
+    expect(read({ ...good, principal_id: ' writer ' })).toEqual(good);
+  });
+
+  it.each([
+    ['', '{', '[]', 'null', '7'],
+    [{}, { ...good, version: 2 }, { ...good, host: 'codex' }, { ...good, principal_id: '/root' }],
+    [
+      { ...good, principal_id: 7 },
+      { ...good, principal_id: '' },
+      { ...good, work_summary: 'x'.repeat(201) },
+    ],
+    [
+      { ...good, session_id: '../x\n' },
+      { ...good, socket: 7 },
+      { ...good, project: '' },
+    ],
+  ])('is refused where it is malformed (%#)', (...all) => {
+    for (const one of all) expect([one, isRefusal(read(one))]).toEqual([one, true]);
+  });
+
+  it('has at most 65,536 bytes', () => {
+    const of = (bytes: number): string => {
+      const text = JSON.stringify({ ...good, project: '' });
+      return text.replace('"project":""', `"project":"${'x'.repeat(bytes - text.length)}"`);
+    };
+    expect([of(65_536), of(65_537)].map((text) => [text.length, isRefusal(read(text))])).toEqual([
+      [65_536, false],
+      [65_537, true],
+    ]);
+    expect([principalNamedIn(of(65_536)), principalNamedIn(of(65_537))]).toEqual(['writer', undefined]);
+  });
+
+  it('names its principal to a hook whatever else is wrong with it', () => {
+    expect(principalNamedIn(JSON.stringify({ principal_id: 'writer', version: 9, session_id: 7 }))).toBe(
+      'writer',
+    );
+    for (const text of ['', '{', '{}', '{"principal_id":"/root"}', '{"principal_id":["writer"]}'])
+      expect(principalNamedIn(text)).toBeUndefined();
+  });
+});
