@@ -57,6 +57,7 @@ describe('the Claude Code plugin', () => {
       ['SessionStart', '', 'wait', 3_600],
       ['SessionStart', 'clear', 'plugin:postbell:postbell host_event', 5],
       ['UserPromptSubmit', '', 'hook prompt --host claude', 3],
+      ['UserPromptSubmit', '', 'wait', 3_600],
       ['PostToolUse', '', 'plugin:postbell:postbell host_event', 5],
       ['Stop', '', 'hook stop-gate --host claude', 10],
       ['Stop', '', 'wait', 3_600],
@@ -67,9 +68,9 @@ describe('the Claude Code plugin', () => {
     }
   });
 
-  it('[HOST-046] starts the listener as async and asyncRewake with 3,600 s, at SessionStart and at Stop; the docs say what else happens', () => {
+  it('[HOST-046] starts the listener as async and asyncRewake with 3,600 s, at SessionStart, prompt and Stop; the docs say what else happens', () => {
     const listeners = handlers.filter((handler) => handler.args?.[1] === 'wait');
-    expect(listeners).toHaveLength(2);
+    expect(listeners).toHaveLength(3);
     for (const listener of listeners)
       expect(listener).toMatchObject({ async: true, asyncRewake: true, timeout: 3_600 });
     const docs = readFileSync(path.join(root, 'docs', 'hosts.md'), 'utf8');

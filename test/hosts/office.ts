@@ -1,7 +1,16 @@
 // A throw-away home with the plugin in it, a scripted model, and `postbell up`: where real sessions exchange mail. All of it
 // is ended with the test.
 
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect } from 'vitest';
@@ -233,3 +242,19 @@ export function isListener(pid: number): boolean {
     return false;
   }
 }
+
+/** A marketplace as ours, whose listener is started otherwise. */
+export function marketWith(dir: string, change: (hooks: string) => string): string {
+  mkdirSync(dir);
+  cpSync(path.join(root, '.claude-plugin'), path.join(dir, '.claude-plugin'), { recursive: true });
+  cpSync(path.join(root, 'plugins'), path.join(dir, 'plugins'), { recursive: true });
+  const file = path.join(dir, 'plugins', 'claude-code', 'hooks', 'hooks.json');
+  writeFileSync(file, change(readFileSync(file, 'utf8')));
+  return dir;
+}
+
+/** A listener that renews itself after 3 s of the 30 that its host gives it. */
+export const renewing = (hooks: string): string =>
+  hooks
+    .replaceAll('"wait"', '"wait", "--renew-after-secs", "3"')
+    .replaceAll('"timeout": 3600', '"timeout": 30');

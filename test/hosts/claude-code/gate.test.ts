@@ -8,7 +8,7 @@ import { root } from '../../process/postbell.ts';
 import { streamSession } from '../claude.ts';
 import { describeWithClaude, floor, tested } from '../installed.ts';
 import type { Script } from '../model.ts';
-import { noticesIn, type Office, openOffice } from '../office.ts';
+import { installPlugin, isListener, noticesIn, type Office, openOffice } from '../office.ts';
 
 let office: Office;
 afterEach(() => office.end());
@@ -78,7 +78,9 @@ describeWithClaude('a turn ends', () => {
     const before = office.model.requests.length;
     await office.send('alice', 'first');
     await office.model.waitFor(({ session: id }) => id === session.sessionId(), 10_000, before);
-    // No listener is armed now: this one's row waits for the listener of the Stop at which the gate blocks for it.
+    // Without the listener of this turn the row waits for that of the Stop at which the gate blocks for it.
+    await expect.poll(() => session.living().filter(isListener).length, { timeout: 2_000 }).toBe(1);
+    for (const pid of session.living().filter(isListener)) process.kill(pid, 'SIGKILL');
     await office.sendExact(session.sessionId(), 'second');
     await session.waitResult(1, 20_000);
     await pause(6_000);
@@ -102,7 +104,6 @@ describeWithClaude('a turn ends', () => {
     mkdirSync(market);
     cpSync(path.join(root, '.claude-plugin'), path.join(market, '.claude-plugin'), { recursive: true });
     cpSync(path.join(root, 'plugins'), path.join(market, 'plugins'), { recursive: true });
-    const { installPlugin } = await import('../office.ts');
     await installPlugin(office.env, market, office.project);
     const throwing = path.join(office.dir, 'throws.cjs');
     writeFileSync(throwing, 'throw new Error("broken")');

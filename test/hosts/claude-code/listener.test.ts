@@ -1,25 +1,15 @@
 // CC10 and CC11: one listener, that renews itself and leaves nothing behind.
 
-import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, expect, it } from 'vitest';
 import { program, root } from '../../process/postbell.ts';
 import { describeWithClaude, floor, tested } from '../installed.ts';
-import { isListener, type Office, openOffice } from '../office.ts';
+import { installPlugin, isListener, marketWith, type Office, openOffice, renewing } from '../office.ts';
 
 let office: Office;
 afterEach(() => office.end());
-
-/** A marketplace as ours, whose listener is started otherwise. */
-function marketWith(dir: string, change: (hooks: string) => string): string {
-  mkdirSync(dir);
-  cpSync(path.join(root, '.claude-plugin'), path.join(dir, '.claude-plugin'), { recursive: true });
-  cpSync(path.join(root, 'plugins'), path.join(dir, 'plugins'), { recursive: true });
-  const file = path.join(dir, 'plugins', 'claude-code', 'hooks', 'hooks.json');
-  writeFileSync(file, change(readFileSync(file, 'utf8')));
-  return dir;
-}
 
 const commandOf = (pid: number): string => {
   try {
@@ -33,12 +23,7 @@ describeWithClaude('the listener', () => {
   it('[HOST-245, HOST-095, HOST-096] CC10: renews itself at 3 s of 30, is armed again, and a later message wakes; no more than 20 turns in a minute', async () => {
     office = await openOffice({ market: undefined });
     Object.assign(office.env, { POSTBELL_BIN: program });
-    const market = marketWith(path.join(office.dir, 'market'), (hooks) =>
-      hooks
-        .replaceAll('"wait"', '"wait", "--renew-after-secs", "3"')
-        .replaceAll('"timeout": 3600', '"timeout": 30'),
-    );
-    const { installPlugin } = await import('../office.ts');
+    const market = marketWith(path.join(office.dir, 'market'), renewing);
     await installPlugin(office.env, market, office.project);
     const session = await office.stream('alice');
     await office.reachable('alice');
@@ -46,6 +31,9 @@ describeWithClaude('the listener', () => {
     const renewed = await office.model.waitFor(({ session: id }) => id === session.sessionId(), 10_000);
     expect(office.model.text(renewed)).toContain('[Postbell listener renewal]');
     expect(office.model.text(renewed)).not.toContain('waits for this session');
+    expect(office.model.text(renewed)).toContain('End this turn at once without any action');
+    const docs = readFileSync(path.join(root, 'docs', 'hosts.md'), 'utf8');
+    expect(docs).toMatch(/costs a model turn and\s+depends on the\s+host following it/);
     await session.waitResult(3, 20_000);
     await office.send('alice', 'SECRET-AFTER-RENEWAL');
     await expect
@@ -83,6 +71,11 @@ describeWithClaude('the end of a host', () => {
       await expect
         .poll(() => [how, session.living().filter(isListener).length], { timeout: 5_000 })
         .toEqual([how, 1]);
+      if (how === 'exit') {
+        for (const pid of session.living().filter(isListener)) process.kill(pid, 'SIGKILL');
+        await session.type('one turn more');
+        await expect.poll(() => session.living().filter(isListener).length, { timeout: 10_000 }).toBe(1);
+      }
       const living = session.living();
       if (end !== undefined) end(session.pid);
       else if (how === 'exit') await session.type('/exit');
