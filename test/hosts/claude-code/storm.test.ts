@@ -58,7 +58,8 @@ describeWithClaude('no storm', () => {
     const busy = await office.stream('busy');
     const [one, two] = [await office.stream('polite-1'), await office.stream('polite-2')];
     const hunted = await office.stream('hunted');
-    for (const name of ['busy', 'polite-1', 'polite-2', 'hunted']) await office.reachable(name);
+    let project = '';
+    for (const name of ['busy', 'polite-1', 'polite-2', 'hunted']) project = await office.reachable(name);
     const untilMs = Date.now() + 60_000;
     let killed = 0;
     const sending = (async () => {
@@ -78,12 +79,18 @@ describeWithClaude('no storm', () => {
         await pause(500);
       }
     })();
-    await office.send(
+    const begin = [
+      'message',
+      'send',
+      '--project',
+      project,
+      '--sender',
+      'polite-2',
+      '--recipient',
       'polite-1',
-      'let us talk',
-      '--reply-to',
-      (await office.send('polite-2', 'hello')).message_id,
-    );
+    ];
+    const once = ['--idempotency-key', 'k', '--payload-stdin'];
+    await answer(office.env, office.project, [...begin, ...once], 'which variant do you want?');
     await Promise.all([sending, hunting]);
     const figures = {
       'turns of a session that was sent 100 messages': turnsOf(busy),
@@ -94,6 +101,7 @@ describeWithClaude('no storm', () => {
     console.log(figures);
     // Five notices a minute, and what their turns found when they ended.
     expect(turnsOf(busy)).toBeLessThanOrEqual(20);
+    expect(turnsOf(one) + turnsOf(two)).toBeGreaterThan(2);
     expect(turnsOf(one) + turnsOf(two)).toBeLessThanOrEqual(40);
     // Twelve prompts of a person, and what was rung between them.
     expect(turnsOf(hunted)).toBeLessThanOrEqual(30);
