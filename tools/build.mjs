@@ -5,6 +5,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { withCodeCache } from './code-cache.mjs';
+import { withLazyBuiltins } from './lazy-builtins.mjs';
 import { sqliteDriver } from './sqlite-driver.mjs';
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
@@ -66,6 +67,7 @@ export async function bundle(outdir, as = version) {
     }),
   ];
   chmodSync(path.join(outdir, 'postbell.cjs'), 0o755);
+  for (const name of entries) withLazyBuiltins(path.join(outdir, `${name}.cjs`));
   // Those whose start somebody waits for: a third of the time to the first answer of mcp, 4 percent of a hook.
   for (const name of ['mcp', 'host', 'cli', 'hook', 'wait']) withCodeCache(outdir, name);
   return { outputs: Object.assign({}, ...results.map((r) => r.metafile.outputs)) };

@@ -64,7 +64,6 @@ export const layers: Readonly<Record<string, Layer>> = {
       shared: [
         'store',
         'gate',
-        'stdout',
         'local',
         'identity',
         'recipient',

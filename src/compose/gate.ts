@@ -1,10 +1,11 @@
 // `postbell hook stop-gate`: the Stop gate of Claude Code, with its ledger, its turn beside the listeners, and the one
 // write that it makes.
 
-import { beginGate } from '../mailbox/gate-turn.ts';
+import { gateTurn } from '../mailbox/gate-turn.ts';
 import { coverTold } from '../mailbox/reserve.ts';
 import { stopGate, type Waiting } from '../mailbox/stop-gate.ts';
 import { systemClock } from '../platform/clock.ts';
+import { writeAll } from '../platform/descriptors.ts';
 import { processEnvironment } from '../platform/environment.ts';
 import { ledgersIn } from '../platform/ledgers.ts';
 import { placesOf } from '../platform/paths.ts';
@@ -19,7 +20,6 @@ import type { HookPayload } from '../surfaces/hooks/input.ts';
 import type { Said } from '../surfaces/hooks/prompt.ts';
 import type { Reminded } from '../surfaces/hooks/remind.ts';
 import { projectOfHost } from './project.ts';
-import { sayOnStdout } from './stdout.ts';
 
 /** The ledger's name where the host names no session. */
 const noSession = 'main';
@@ -39,7 +39,7 @@ export async function runGate(
   const places = placesOf(processEnvironment);
   const session = payload.session_id ?? noSession;
   const clock = systemClock;
-  const end = await beginGate({ store, clock }, locksIn(places.runtime), session);
+  const turn = gateTurn({ store, clock }, locksIn(places.runtime), session);
   try {
     const outcome = await stopGate({
       store,
@@ -48,12 +48,13 @@ export async function runGate(
       addressee,
       session,
       active: payload.active,
+      begin: turn.begin,
       cover: (root, blocked) => cover(places.database, root, blocked),
-      print: (reason) => sayOnStdout(JSON.stringify({ decision: 'block', reason })),
+      print: (reason) => writeAll(1, JSON.stringify({ decision: 'block', reason })),
     });
     return { stdout: '', stderr, outcome };
   } finally {
-    end();
+    turn.end();
   }
 }
 

@@ -2,10 +2,10 @@
 // goes on: exit 0, and one record of what became of it.
 
 import { existsSync } from 'node:fs';
-import { parseArgs } from 'node:util';
 import type { Addressee } from '../mailbox/remind.ts';
 import { ancestors } from '../platform/ancestry.ts';
 import { systemClock } from '../platform/clock.ts';
+import { readStdin, writeAll } from '../platform/descriptors.ts';
 import { processEnvironment, setting } from '../platform/environment.ts';
 import { ensureDirectory } from '../platform/files.ts';
 import { appendOutcome } from '../platform/outcomes.ts';
@@ -29,7 +29,6 @@ import { runGate } from './gate.ts';
 import { hostProcess } from './identity.ts';
 import { projectOfHost } from './project.ts';
 import { recipientOf } from './recipient.ts';
-import { sayOnStdout } from './stdout.ts';
 import { openGround } from './store.ts';
 
 const events = ['session-start', 'prompt', 'stop-gate'] as const;
@@ -39,24 +38,19 @@ export function main(words: readonly string[]): Promise<void> {
   return orFail(words, async (rest) => {
     const { event, host } = readWords(rest);
     await leaveRecord(event, host, run(event, host));
+    // A host may hold stdin open, and is waited for no longer.
+    process.exit(0);
   });
 }
 
-/** A host that the manifest does not name is no evidence for any. */
-function readWords(words: readonly string[]): { event: Event; host: HostKind | undefined } {
-  const usage = new Fault('usage', `hook takes ${events.join(', ')} and --host claude`);
-  try {
-    const { values, positionals } = parseArgs({
-      args: [...words],
-      options: { host: { type: 'string' } },
-      allowPositionals: true,
-    });
-    const event = events.find((one) => one === positionals[0]);
-    if (event === undefined || positionals.length > 1) throw usage;
-    return { event, host: values.host === 'claude' ? 'claude' : undefined };
-  } catch {
-    throw usage;
-  }
+/** A host that the manifest does not name is no evidence for any. Read by hand: Node's parser takes a hook 1 ms. */
+function readWords([first, ...rest]: readonly string[]): { event: Event; host: HostKind | undefined } {
+  const event = events.find((one) => one === first);
+  const [flag, host, ...surplus] = rest;
+  const isHost = flag === undefined || (flag === '--host' && host !== undefined);
+  if (event === undefined || !isHost || surplus.length > 0)
+    throw new Fault('usage', `hook takes ${events.join(', ')} and --host claude`);
+  return { event, host: host === 'claude' ? 'claude' : undefined };
 }
 
 async function leaveRecord(hook: Event, host: HostKind | undefined, work: Promise<Outcome>): Promise<void> {
@@ -78,7 +72,7 @@ async function run(event: Event, host: HostKind | undefined): Promise<Outcome> {
   const clock = systemClock;
   // Git runs while the input is read and the store opens.
   const project = event === 'session-start' ? projectOfHost(processEnvironment) : undefined;
-  const payload = await readPayload(process.stdin, { clock });
+  const payload = await readPayload(readStdin(), { clock });
   if (payload.subagent) return { outcome: 'skipped', reason: 'sub-agent' };
   const who = whoOf(payload, host);
   const said =
@@ -88,7 +82,7 @@ async function run(event: Event, host: HostKind | undefined): Promise<Outcome> {
           event === 'prompt' ? prompt(store, clock, who) : runGate(store, host, payload, who),
         );
   if (said.stderr !== '') say(said.stderr);
-  if (said.stdout !== '') await sayOnStdout(said.stdout);
+  if (said.stdout !== '') writeAll(1, said.stdout);
   const problem = payload.problem ?? (who.addressee.doubtful ? 'session ids differ' : undefined);
   if (problem === undefined) return said.outcome;
   const { outcome, reason } = said.outcome;

@@ -1,11 +1,10 @@
 // `postbell wait`: the listener that Claude Code starts at SessionStart and at each Stop.
 
-import { writeSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { listenerBell } from '../hosts/claude-code/bell.ts';
 import type { Ringing } from '../mailbox/ring.ts';
 import { systemClock } from '../platform/clock.ts';
-import { isNullDevice } from '../platform/descriptors.ts';
+import { readStdin, writeAll } from '../platform/descriptors.ts';
 import { type Environment, processEnvironment } from '../platform/environment.ts';
 import { Fault } from '../protocol/errors.ts';
 import { limits } from '../protocol/limits.ts';
@@ -30,7 +29,8 @@ import { openGround } from './store.ts';
 
 export function main(words: readonly string[]): Promise<void> {
   return orFail(words, async (rest) => {
-    process.exitCode = await run(rest);
+    // Not by its exit code alone: a host may hold stdin open.
+    process.exit(await run(rest));
   });
 }
 
@@ -43,7 +43,7 @@ async function run(words: readonly string[]): Promise<0 | 2> {
   const watched = host ?? hostProcess(environment, process.ppid);
   const payload: HookPayload = process.stdin.isTTY
     ? { active: false, subagent: false }
-    : await readPayload(process.stdin, { clock: systemClock, ended });
+    : await readPayload(readStdin(), { clock: systemClock, ended });
   if (payload.turn_id !== undefined || underCodex(environment)) return 0;
   if (hostIsGone(environment) || !stillRuns(watched)) return 0;
   if (payload.subagent || !listenerRuns(environment, host)) return 0;
@@ -64,7 +64,7 @@ async function run(words: readonly string[]): Promise<0 | 2> {
       unattended: isUnattended(environment),
       renewAfterMs: flags.renewSeconds * 1_000,
       stoppedAtMs: payload.event === 'Stop' ? systemClock.nowMs() - systemClock.elapsedMs() : undefined,
-      print: writeAll,
+      print: (text) => writeAll(2, text),
       ended,
     });
   } finally {
@@ -107,17 +107,4 @@ function endedBySignal(): AbortSignal {
   const controller = new AbortController();
   for (const signal of endingSignals) process.on(signal, () => controller.abort());
   return controller.signal;
-}
-
-/** Every byte on stderr before it returns; throws where nobody reads. */
-function writeAll(text: string): void {
-  if (isNullDevice(2)) throw new Fault('internal_error', 'nobody reads stderr, so no notice is printed');
-  let rest = Buffer.from(text, 'utf8');
-  while (rest.length > 0) {
-    try {
-      rest = rest.subarray(writeSync(2, rest));
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') throw error;
-    }
-  }
 }

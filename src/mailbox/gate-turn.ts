@@ -16,21 +16,26 @@ const rootOf = (store: Store, session: string): string =>
 const tries = 5;
 const againMs = 5;
 
-/** @returns ends the gate's turn; where another gate of the session runs, this one goes on beside it */
-export async function beginGate(
+/** The turn of one gate: it holds the lock from when it has something to say, and leaves its time when it has ended. */
+export function gateTurn(
   { store, clock }: Pick<Desk, 'store' | 'clock'>,
   locks: Locks,
   session: string,
-): Promise<() => void> {
+): { begin(): Promise<void>; end(): void } {
   const name = lockName(rootOf(store, session));
   let lock: Lock | undefined;
-  for (let left = tries; lock === undefined && left > 0; left -= 1) {
-    lock = locks.tryTake(name);
-    if (lock === undefined) await pause(clock, againMs);
-  }
-  return () => {
-    lock?.stamp(clock.nowMs());
-    lock?.release();
+  return {
+    // Where another gate of the session runs, this one goes on beside it.
+    begin: async () => {
+      for (let left = tries; lock === undefined && left > 0; left -= 1) {
+        lock = locks.tryTake(name);
+        if (lock === undefined) await pause(clock, againMs);
+      }
+    },
+    end: () => {
+      locks.stamp(name, clock.nowMs());
+      lock?.release();
+    },
   };
 }
 

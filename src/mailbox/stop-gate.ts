@@ -19,10 +19,12 @@ export interface GateOptions {
   session: string;
   /** The turn that stops goes on for an earlier block or a wake. */
   active: boolean;
+  /** There is something to block for: no listener reads its rows from now on. */
+  begin(): Promise<void>;
   /** Adds what is blocked for to the session's reservation. */
   cover(root: string, blocked: readonly Waiting[]): Promise<void>;
-  /** Resolves once it is written; rejects where nobody reads. */
-  print(reason: string): Promise<void>;
+  /** Throws where nobody reads. */
+  print(reason: string): void;
 }
 
 export interface Waiting {
@@ -48,6 +50,7 @@ export async function stopGate(options: GateOptions): Promise<GateOutcome> {
   const done = (outcome: GateOutcome['outcome'], reason: string): GateOutcome =>
     problems.length > 0 ? { outcome: 'error', reason: problems.join('; ') } : { outcome, reason };
   if (fresh.length === 0) return done('skipped', 'nothing new');
+  await options.begin();
   try {
     ledgers.write(root, after(before, fresh));
   } catch (error) {
@@ -57,7 +60,7 @@ export async function stopGate(options: GateOptions): Promise<GateOutcome> {
   }
   await options.cover(root, fresh).catch((error) => problems.push(`coverage: ${describeError(error).code}`));
   try {
-    await options.print(boundedLines([...lines, gateInstruction]));
+    options.print(boundedLines([...lines, gateInstruction]));
   } catch {
     problems.push('print: closed');
     try {

@@ -5,8 +5,6 @@ export interface Lock {
    * is not held any more is let go and taken anew.
    */
   held(): boolean;
-  /** Leaves this time on it, in ms since 1970, for whoever asks later. */
-  stamp(atMs: number): void;
   release(): void;
 }
 
@@ -15,6 +13,8 @@ export interface Locks {
   tryTake(name: string): Lock | undefined;
   /** Whether a process holds it now; makes nothing. */
   isHeld(name: string): boolean;
-  /** The time left on it last, else when it was first taken; undefined where it never was. */
+  /** Leaves this time on it, in ms since 1970, whoever holds it. */
+  stamp(name: string, atMs: number): void;
+  /** The time left on it last, else when it was first taken; undefined where neither ever was. */
   stampedAtMs(name: string): number | undefined;
 }

@@ -22,6 +22,12 @@ export function locksIn(directory: string): Locks {
       lock?.release();
       return lock === undefined;
     },
+    stamp: (name, atMs) => {
+      // By its path: no descriptor of it is opened where it is there.
+      mkdirSync(directory, { recursive: true, mode: 0o700 });
+      if (statOf(name) === undefined) createPrivateFile(fileOf(name));
+      utimesSync(fileOf(name), atMs / 1_000, atMs / 1_000);
+    },
     stampedAtMs: (name) => statOf(name)?.mtimeMs,
     tryTake: (name) => {
       const file = fileOf(name);
@@ -51,7 +57,6 @@ export function tryTake(file: string): Lock | undefined {
   const taken = inode(file);
   return {
     held: () => taken !== undefined && inode(file) === taken,
-    stamp: (atMs) => utimesSync(file, atMs / 1_000, atMs / 1_000),
     release: () => driver.close(),
   };
 }

@@ -151,8 +151,9 @@ describe('three clears', () => {
         addressee: { recipient: 'bob', session },
         session,
         active: false,
+        begin: async () => {},
         cover: async () => {},
-        print: async () => {},
+        print: () => {},
       });
     for (const id of ends) {
       const other = id === 'i1' ? 'i4' : 'i1';

@@ -3,7 +3,7 @@
 import { mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { afterGates, beginGate } from '../../src/mailbox/gate-turn.ts';
+import { afterGates, gateTurn } from '../../src/mailbox/gate-turn.ts';
 import { nextBatch } from '../../src/mailbox/listen.ts';
 import { midTurn } from '../../src/mailbox/mid-turn.ts';
 import { waitingFor } from '../../src/mailbox/remind.ts';
@@ -29,7 +29,7 @@ beforeEach(async () => {
 interface Way {
   active?: boolean;
   session?: string;
-  print?: () => Promise<void>;
+  print?: () => void;
   cover?: () => Promise<void>;
   ledgers?: ReturnType<typeof ledgersIn>;
 }
@@ -44,6 +44,7 @@ async function stop({ active = false, session = 's1', print, cover, ledgers }: W
     addressee: { recipient: 'bob', session },
     session,
     active,
+    begin: async () => {},
     cover:
       cover ??
       ((root, blocked) =>
@@ -55,8 +56,8 @@ async function stop({ active = false, session = 's1', print, cover, ledgers }: W
             blocked.filter(({ project }) => project === 'shop').map(({ delivery_id }) => delivery_id),
           ),
         )),
-    print: async (reason) => {
-      await print?.();
+    print: (reason) => {
+      print?.();
       printed.push(reason);
     },
   });
@@ -146,7 +147,7 @@ describe('the Stop gate', () => {
     expect([first.printed.length, first.outcome]).toEqual([1, 'error']);
     let atPrint: string[] = [];
     await stop({
-      print: async () => {
+      print: () => {
         atPrint = readdirSync(directory);
         throw new Error('killed');
       },
@@ -158,7 +159,7 @@ describe('the Stop gate', () => {
     await posted(desk);
     expect(await blocked()).toBe(true);
     await posted(desk);
-    const closed = async () => {
+    const closed = () => {
       throw new Error('EPIPE');
     };
     expect(await stop({ print: closed })).toMatchObject({
@@ -261,12 +262,17 @@ describe('a block is a ring', () => {
 
 describe('a listener beside a gate', () => {
   const locks = () => locksIn(path.join(desk.directory, 'runtime'));
+  const beginGate = async () => {
+    const turn = gateTurn(desk, locks(), 's1');
+    await turn.begin();
+    return turn.end;
+  };
 
   it('[HOST-123] of an earlier Stop reads nothing while a gate runs, for 3 s at most', async () => {
     const mayRead = afterGates({ desk, locks: locks(), session: 's1', stoppedAtMs: undefined });
     expect(mayRead()).toBe(true);
     expect(readdirSync(desk.directory)).not.toContain('runtime');
-    const end = await beginGate(desk, locks(), 's1');
+    const end = await beginGate();
     expect(mayRead()).toBe(false);
     await desk.clock.advance(2_900);
     expect(mayRead()).toBe(false);
@@ -277,13 +283,13 @@ describe('a listener beside a gate', () => {
   });
 
   it('[HOST-123] of this Stop waits for its own gate, not for one that ended before', async () => {
-    (await beginGate(desk, locks(), 's1'))();
+    (await beginGate())();
     await desk.clock.advance(1_000);
     const began = { desk, locks: locks(), session: 's1', stoppedAtMs: desk.clock.nowMs() };
     const mayRead = afterGates(began);
     expect(mayRead()).toBe(false);
     await desk.clock.advance(40);
-    const end = await beginGate(desk, locks(), 's1');
+    const end = await beginGate();
     expect(mayRead()).toBe(false);
     await desk.clock.advance(10);
     end();

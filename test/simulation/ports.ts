@@ -55,6 +55,7 @@ export function portsOf(
     locks: {
       tryTake: (name) => world.tryTake(process, name),
       isHeld: (name) => world.isHeld(name),
+      stamp: (name, atMs) => void world.stamps.set(name, atMs),
       stampedAtMs: (name) => world.stamps.get(name),
     },
   };

@@ -229,7 +229,6 @@ export class World implements Network {
     const stays = owner.atDeath(free);
     return {
       held: () => this.#locks.get(name) === owner,
-      stamp: (atMs) => void this.stamps.set(name, atMs),
       release: () => {
         stays();
         free();

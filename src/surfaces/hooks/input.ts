@@ -1,6 +1,5 @@
 // What a host tells a hook on stdin. Anything malformed is an empty payload: a hook never fails for it, but records it.
 
-import { addAbortSignal, type Readable } from 'node:stream';
 import type { Clock } from '../../ports/clock.ts';
 import { isObject } from '../../protocol/json.ts';
 import { limits } from '../../protocol/limits.ts';
@@ -24,14 +23,17 @@ export interface HookPayload {
 
 /** A host writes it and closes; one that leaves it open is waited for 5 s, or until `ended`. */
 export async function readPayload(
-  input: Readable,
+  input: AsyncIterable<Buffer>,
   { clock, ended }: { clock: Clock; ended?: AbortSignal },
 ): Promise<HookPayload> {
-  const late = new AbortController();
-  const stop = (): void => late.abort();
-  const cancel = clock.after(limits.hookInputWaitMs, stop);
-  ended?.addEventListener('abort', stop);
-  const text = await readBounded(late.signal, input).finally(cancel);
+  let cancel = (): void => {};
+  const late = new Promise<undefined>((resolve) => {
+    const stop = (): void => resolve(undefined);
+    cancel = clock.after(limits.hookInputWaitMs, stop);
+    ended?.addEventListener('abort', stop);
+    if (ended?.aborted) stop();
+  });
+  const text = await readBounded(input, late).finally(cancel);
   if (text === undefined) return { active: false, subagent: false, problem: 'too long' };
   const parsed = parse(text);
   if (parsed === undefined) return { active: false, subagent: false, problem: 'malformed' };
@@ -55,18 +57,19 @@ function parse(text: string): Record<string, unknown> | undefined {
   }
 }
 
-/** Joined before it is decoded: a character may lie across two chunks. Undefined where there is too much. */
-async function readBounded(signal: AbortSignal, input: Readable): Promise<string | undefined> {
-  const chunks: Buffer[] = [];
+/** Joined before it is decoded: a character may lie across two pieces. Undefined where there is too much. */
+async function readBounded(
+  input: AsyncIterable<Buffer>,
+  late: Promise<undefined>,
+): Promise<string | undefined> {
+  const pieces: Buffer[] = [];
   let bytes = 0;
-  try {
-    for await (const chunk of addAbortSignal(signal, input)) {
-      bytes += (chunk as Buffer).length;
-      if (bytes > limits.hookInputBytesMax) return undefined;
-      chunks.push(chunk as Buffer);
-    }
-  } catch (error) {
-    if (!signal.aborted) throw error;
+  const reader = input[Symbol.asyncIterator]();
+  for (;;) {
+    const next = await Promise.race([reader.next(), late]);
+    if (next === undefined || next.done === true) return Buffer.concat(pieces).toString('utf8');
+    bytes += next.value.length;
+    if (bytes > limits.hookInputBytesMax) return undefined;
+    pieces.push(next.value);
   }
-  return Buffer.concat(chunks).toString('utf8');
 }
