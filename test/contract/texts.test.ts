@@ -79,6 +79,20 @@ describe('every text', () => {
     );
   });
 
+  it('[HOST-116] say of channels what they need, what turns them off, and what they prove', () => {
+    const docs = readFileSync(path.join(root, 'docs', 'hosts.md'), 'utf8');
+    const section = /### Channels([\s\S]*)$/.exec(docs)?.[1]?.replaceAll(/\s+/g, ' ') ?? '';
+    for (const words of [
+      'research preview',
+      'compatible release',
+      'settings of the organisation',
+      'feature switch of the vendor',
+      'switching off telemetry or non-essential traffic turns off',
+      'development flags override none of it',
+      'in a terminal only',
+    ])
+      expect(section).toContain(words);
+  });
   it('[MSG-166, INB-157] promises no exactly-once, no reply, and no waking of a closed session', () => {
     const promises =
       /exactly[- ]once|guarantee|always (?:answer|repl|wake)|will (?:answer|reply|wake)|wakes? (?:a )?(?:closed|stopped|ended) session/i;

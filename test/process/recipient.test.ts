@@ -1,6 +1,6 @@
 // Whose mail a session's hooks speak of: the name declared at launch, the host's config file, or the session alone.
 
-import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Home, makeHome } from './home.ts';
@@ -231,4 +231,80 @@ describe('the recipient of a session', () => {
     expect(nested.context.split('\n')).toHaveLength(2);
     expect((await prompt({ CLAUDE_CODE_SESSION_ID: 'other' })).stdout).toBe('');
   });
+});
+
+describe('mail to a session itself', () => {
+  it('[HOST-069] counts alike for start, prompt, gate and listener: of one that is known its own, while it is live under the name', async () => {
+    const project = await mail('nobody');
+    for (const id of ['s1', 's2']) await openSession(home, { CLAUDE_CODE_SESSION_ID: id, ...named });
+    await openSession(home, { CLAUDE_CODE_SESSION_ID: 's3', POSTBELL_RECIPIENT: 'other' });
+    await liveCards(home, project, 3);
+    for (const id of ['s1', 's1', 's2', 's3']) await mail(id, ['--session']);
+    const meant = ['message', 'send', '--project', project, '--sender', 'me', '--recipient', 'reviewer'];
+    const for2 = ['--intended-session', 's2', '--idempotency-key', 'k', '--payload-stdin'];
+    await answer(home.env, home.project, [...meant, ...for2], 'for the second');
+    const own = 'Postbell: 2 messages waiting for the live session "s1"';
+    const runs = [
+      (await start(named)).context,
+      (await prompt(named)).context,
+      (await stop(named)).block ?? '',
+    ];
+    for (const text of runs) {
+      expect(text.match(/waiting for/g)).toHaveLength(1);
+      expect(text).toContain(own);
+    }
+    const second = await prompt(named, { session_id: 's2' });
+    expect(second.context).toMatch(
+      /1 message waiting for "reviewer"[^\n]*\n.*1 message waiting for the live session "s2"/,
+    );
+    expect((await prompt(named, { session_id: 's3' })).context).toBe('');
+    const listener = home.start(['wait'], { ...named, CLAUDE_PROJECT_DIR: home.project });
+    listener.child.stdin?.end('{"session_id":"s2"}');
+    expect((await listener.exited).code).toBe(2);
+    expect(listener.stderr()).toContain('1 message waits for this session');
+    const gated = home.start(['wait'], { ...named, CLAUDE_PROJECT_DIR: home.project });
+    gated.child.stdin?.end('{"session_id":"s1"}');
+    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    // The gate has told it of both.
+    expect(gated.child.exitCode).toBeNull();
+  }, 30_000);
+});
+
+describe('the channel flag', () => {
+  const folder = (level: number): string => path.join(home.dir, `bin-${level}`);
+  /** A `ps` that shows shells, and at that level Claude Code with its flag mistyped; it counts its calls. */
+  function fakePs(level: number): Env {
+    mkdirSync(folder(level));
+    const log = path.join(folder(level), 'log');
+    const lines = [
+      '#!/bin/sh',
+      `echo "$@" >> '${log}'`,
+      `n=$(wc -l < '${log}')`,
+      `if [ "$n" -eq ${level} ]; then echo "1000$n claude \u2014dangerously-load-development-channels"`,
+      'else echo "1000$n sh -c x"; fi',
+    ];
+    writeFileSync(path.join(folder(level), 'ps'), `${lines.join('\n')}\n`, { mode: 0o755 });
+    return { PATH: `${folder(level)}:${home.env.PATH}` };
+  }
+  const calls = (level: number): string[] => {
+    const log = path.join(folder(level), 'log');
+    return existsSync(log) ? readFileSync(log, 'utf8').split('\n').filter(Boolean) : [];
+  };
+
+  it('[HOST-117] is looked for at a session\u2019s start alone, under Claude Code alone, where a config is there, six levels up', async () => {
+    expect((await start(fakePs(1))).banner ?? '').not.toContain('mistyped');
+    expect(calls(1)).toEqual([]);
+    config({ version: 1, host: 'claude', principal_id: 'writer' });
+    for (const level of [2, 3, 4, 5, 6, 7]) {
+      const { banner = '' } = await start(fakePs(level));
+      expect([level, banner.includes('the flag for channels is mistyped')]).toEqual([level, level <= 6]);
+      expect(calls(level)).toHaveLength(6);
+      expect(calls(level)[0]).toMatch(/^-o ppid=,command= -p \d+$/);
+    }
+    const quiet = fakePs(8);
+    await prompt(quiet);
+    await stop(quiet);
+    await runHook(home, 'session-start', { session_id: 's1' }, { env: quiet, host: [] });
+    expect(calls(8)).toEqual([]);
+  }, 30_000);
 });

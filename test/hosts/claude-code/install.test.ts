@@ -6,7 +6,7 @@ import path from 'node:path';
 import { afterEach, expect, it } from 'vitest';
 import { root } from '../../process/postbell.ts';
 import { runClaude } from '../claude.ts';
-import { describeWithClaude, floor, tested } from '../installed.ts';
+import { bothButInCi, describeWithClaude, floor, tested } from '../installed.ts';
 import { type Office, openOffice } from '../office.ts';
 
 let office: Office;
@@ -167,5 +167,5 @@ describeWithClaude(
       rmSync(settings(), { force: true });
     });
   },
-  [tested, floor],
+  bothButInCi,
 );

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, expect, it } from 'vitest';
 import { program, root } from '../../process/postbell.ts';
-import { describeWithClaude, floor, tested } from '../installed.ts';
+import { bothButInCi, describeWithClaude } from '../installed.ts';
 import { installPlugin, isListener, marketWith, type Office, openOffice, renewing } from '../office.ts';
 
 let office: Office;
@@ -47,45 +47,49 @@ describeWithClaude('the listener', () => {
   });
 });
 
-describeWithClaude('the end of a host', () => {
-  it('[HOST-246, HOST-093, HOST-127] CC11: after five turns there is one listener; SIGKILL, SIGTERM, a closed terminal and /exit leave no process, and nobody is live', async () => {
-    office = await openOffice();
-    const ends = {
-      SIGKILL: (pid: number) => process.kill(pid, 'SIGKILL'),
-      SIGTERM: (pid: number) => process.kill(pid, 'SIGTERM'),
-      terminal: undefined,
-      exit: undefined,
-    };
-    for (const [how, end] of Object.entries(ends)) {
-      const session = await office.tty(how);
-      await office.reachable(how);
-      for (let turn = 1; turn <= 5; turn += 1) {
-        const before = office.turns(session.startedAs as string).length;
-        await session.type(`turn ${turn}`);
+describeWithClaude(
+  'the end of a host',
+  () => {
+    it('[HOST-246, HOST-093, HOST-127] CC11: after five turns there is one listener; SIGKILL, SIGTERM, a closed terminal and /exit leave no process, and nobody is live', async () => {
+      office = await openOffice();
+      const ends = {
+        SIGKILL: (pid: number) => process.kill(pid, 'SIGKILL'),
+        SIGTERM: (pid: number) => process.kill(pid, 'SIGTERM'),
+        terminal: undefined,
+        exit: undefined,
+      };
+      for (const [how, end] of Object.entries(ends)) {
+        const session = await office.tty(how);
+        await office.reachable(how);
+        for (let turn = 1; turn <= 5; turn += 1) {
+          const before = office.turns(session.startedAs as string).length;
+          await session.type(`turn ${turn}`);
+          await expect
+            .poll(() => office.turns(session.startedAs as string).length, { timeout: 10_000 })
+            .toBeGreaterThan(before);
+          await session.waitForScreen(/❯/, 5_000);
+          await pause(700);
+        }
         await expect
-          .poll(() => office.turns(session.startedAs as string).length, { timeout: 10_000 })
-          .toBeGreaterThan(before);
-        await session.waitForScreen(/❯/, 5_000);
-        await pause(700);
+          .poll(() => [how, session.living().filter(isListener).length], { timeout: 5_000 })
+          .toEqual([how, 1]);
+        if (how === 'exit') {
+          for (const pid of session.living().filter(isListener)) process.kill(pid, 'SIGKILL');
+          await session.type('one turn more');
+          await expect.poll(() => session.living().filter(isListener).length, { timeout: 10_000 }).toBe(1);
+        }
+        const living = session.living();
+        if (end !== undefined) end(session.pid);
+        else if (how === 'exit') await session.type('/exit');
+        else void session.end();
+        await expect.poll(() => session.living().includes(session.pid), { timeout: 10_000 }).toBe(false);
+        const left = () => living.filter((pid) => session.living().includes(pid)).map(commandOf);
+        await expect.poll(() => [how, ...left()], { timeout: 5_000 }).toEqual([how]);
+        await office.reachable(how, 0);
+        expect((await office.send(how, 'is anybody there')).recipient_presence).toBe('gone');
+        await session.end();
       }
-      await expect
-        .poll(() => [how, session.living().filter(isListener).length], { timeout: 5_000 })
-        .toEqual([how, 1]);
-      if (how === 'exit') {
-        for (const pid of session.living().filter(isListener)) process.kill(pid, 'SIGKILL');
-        await session.type('one turn more');
-        await expect.poll(() => session.living().filter(isListener).length, { timeout: 10_000 }).toBe(1);
-      }
-      const living = session.living();
-      if (end !== undefined) end(session.pid);
-      else if (how === 'exit') await session.type('/exit');
-      else void session.end();
-      await expect.poll(() => session.living().includes(session.pid), { timeout: 10_000 }).toBe(false);
-      const left = () => living.filter((pid) => session.living().includes(pid)).map(commandOf);
-      await expect.poll(() => [how, ...left()], { timeout: 5_000 }).toEqual([how]);
-      await office.reachable(how, 0);
-      expect((await office.send(how, 'is anybody there')).recipient_presence).toBe('gone');
-      await session.end();
-    }
-  });
-}, [tested, floor]);
+    });
+  },
+  bothButInCi,
+);

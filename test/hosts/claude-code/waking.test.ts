@@ -1,9 +1,10 @@
 // CC1 to CC5: a session is rung, whatever it is doing.
 
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, symlinkSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
 import path from 'node:path';
 import { afterEach, expect, it } from 'vitest';
+import { instructions } from '../../../src/surfaces/mcp/server.ts';
 import { root } from '../../process/postbell.ts';
 import { runClaude } from '../claude.ts';
 import { describeWithClaude, floor, tested } from '../installed.ts';
@@ -28,7 +29,7 @@ function packed(dir: string): string {
 describeWithClaude(
   'a session is woken',
   (version) => {
-    it('[HOST-236, HOST-043] CC1: the packed plugin in a fresh home: server connected, tools there, context in the first request, one record a hook', async () => {
+    it('[HOST-236, HOST-038] CC1: the packed plugin in a fresh home: server connected, tools there, context in the first request, one record a hook', async () => {
       office = await openOffice({ market: undefined });
       mkdirSync(path.join(office.dir, 'packed'));
       const market = packed(path.join(office.dir, 'packed'));
@@ -41,6 +42,17 @@ describeWithClaude(
           words[1],
           { code: 0 },
         ]);
+      const files = readdirSync(path.join(market, 'plugins', 'claude-code'), { recursive: true }) as string[];
+      for (const file of [
+        '.claude-plugin/plugin.json',
+        '.mcp.json',
+        'hooks/hooks.json',
+        'launch.cjs',
+        'skills/postbell/SKILL.md',
+      ])
+        expect(files).toContain(file);
+      const docs = readFileSync(path.join(root, 'docs', 'hosts.md'), 'utf8');
+      expect(docs).toMatch(/Registering the MCP server alone .* does not\s+install the hooks/);
       const session = await office.stream('alice');
       session.say('hello');
       await session.waitResult(1, 20_000);
@@ -64,7 +76,7 @@ describeWithClaude(
       expect(office.records().filter(({ outcome }) => outcome === 'error')).toEqual([]);
     });
 
-    it('[HOST-237, HOST-092] CC2: an idle session starts a turn within 2 s; its request holds the notice and no body; mail is read and acknowledged', async () => {
+    it('[HOST-237, HOST-092, HOST-043] CC2: an idle session starts a turn within 2 s; its request holds the notice and no body; mail is read and acknowledged', async () => {
       office = await openOffice();
       const session = await office.stream('alice');
       await office.reachable('alice');
@@ -91,9 +103,15 @@ describeWithClaude(
       const { state, kinds } = await office.facts(sent);
       expect(kinds.slice(-2)).toEqual(['intake ingested', 'ack acknowledged']);
       expect(state).toBe('receiver_acknowledged');
+      // Nothing but the plugin was set up: what waits is also reminded of.
+      await office.send('carol', 'SECRET-BODY-2');
+      const carol = await office.stream('carol');
+      carol.say('hello');
+      await carol.waitResult(1, 20_000);
+      expect(office.texts(carol.sessionId())).toContain('1 message waiting for "carol"');
     });
 
-    it('[HOST-238, HOST-090] CC3: in a terminal with a half-typed draft the turn runs, and the draft stays', async () => {
+    it('[HOST-238, HOST-090, HOST-044] CC3: in a terminal with a half-typed draft the turn runs, and the draft stays', async () => {
       office = await openOffice();
       const session = await office.tty('alice');
       await office.reachable('alice');
@@ -103,6 +121,13 @@ describeWithClaude(
       const screen = await session.waitForScreen(/mail handled/, 20_000);
       expect(screen).toContain('a half-typed dra');
       expect(office.texts(session.startedAs as string)).toContain('SECRET-BODY-2');
+      if (version !== tested) return;
+      // The tools are deferred behind the host's search, and were called by the names that the notice and the server give.
+      const listed = office.turns(session.startedAs as string).flatMap(({ body }) => body.tools ?? []);
+      expect(listed.map(({ name }) => name)).not.toContain('mcp__plugin_postbell_postbell__receive_messages');
+      expect(instructions.length).toBeLessThan(2_048);
+      for (const text of [instructions, office.texts(session.startedAs as string)])
+        expect(text).toMatch(/search your tools for/);
     });
 
     it('[HOST-239, HOST-090] CC4: mail from before the first prompt wakes the session, and does not hold up its start by a second', async () => {
