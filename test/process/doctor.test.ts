@@ -3,7 +3,7 @@
 import { execFileSync } from 'node:child_process';
 import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { rowIds } from '../../src/protocol/doctor.ts';
 import { brokenInstallations, faultTable } from './faults.ts';
 import { until } from './home.ts';
@@ -13,6 +13,7 @@ import {
   type Installation,
   installPlugin,
   makeInstallation,
+  type Row,
   snapshot,
 } from './installation.ts';
 import { answer, postbell, root } from './postbell.ts';
@@ -27,10 +28,30 @@ afterEach(() => at.end());
 
 const shown = (words: string[] = []) => postbell(at.env, at.project, ['doctor', ...words]);
 
+/** What doctor said of each, for docs/doctor.md where DOCTOR_TABLE names it. */
+const told: { fault: string; row: Row }[] = [];
+let sound = '';
+const placeless = (text: string): string =>
+  text.replaceAll(at.dir, '~').replaceAll(root, '/path/to/postbell').replaceAll(process.execPath, 'node');
+afterAll(() => {
+  const file = process.env.DOCTOR_TABLE;
+  if (file === undefined) return;
+  const page = readFileSync(file, 'utf8')
+    .replace(
+      /(\$ postbell doctor\n)[\s\S]*?(```)/,
+      (_, asked: string, end: string) => `${asked}${sound}${end}`,
+    )
+    .replace(/(<!-- faults -->)[\s\S]*(<!-- end of faults -->)/, (_, begin: string, end: string) =>
+      [begin, faultTable(told), end].join('\n\n'),
+    );
+  writeFileSync(file, page);
+});
+
 describe('a sound installation', () => {
   it('passes with exit 0, one line a row, and no file changes', async () => {
     const before = snapshot(at.dir);
     const { code, stdout, stderr } = await shown();
+    sound = placeless(stdout);
     const lines = stdout.trimEnd().split('\n');
     expect([code, stderr, lines.at(-1)]).toEqual([0, '', 'PASS']);
     expect(lines.slice(0, -1).map((line) => line.split(/ +/)[1])).toEqual([...rowIds]);
@@ -83,7 +104,12 @@ describe('a broken installation', () => {
       report.rows.some(({ level }) => level === 'fail') ? ['FAIL', 1] : ['PASS_WITH_CONCERNS', 0],
     );
     expect(changes(before, snapshot(at.dir))).toEqual([]);
-    expect(faultTable([{ fault: broken.fault, row }]).split('\n')).toHaveLength(3);
+    const { hint, ...rest } = row;
+    told.push({
+      fault: broken.fault,
+      row: { ...rest, text: placeless(row.text), ...(hint !== undefined && { hint: placeless(hint) }) },
+    });
+    expect(faultTable(told).split('\n')).toHaveLength(told.length + 2);
   });
 
   it('without the SQLite driver the other rows are looked at all the same', async () => {
