@@ -2,6 +2,7 @@ import { defineConfig } from 'vitest/config';
 
 /** Runs of real agent hosts against a model server on loopback: `node tools/hosts.mjs` installs the hosts. */
 export default defineConfig({
+  define: { __POSTBELL_VERSION__: JSON.stringify('0.0.0') },
   test: {
     include: ['test/hosts/**/*.test.ts'],
     // Minutes of measuring, which gates nothing.

@@ -21,7 +21,7 @@ import { sessionScopedPrincipal } from '../protocol/scope.ts';
 import type { HostKind } from '../protocol/session.ts';
 import { openStoreReadOnly } from '../store/open-read-only.ts';
 import { type HookPayload, readPayload } from '../surfaces/hooks/input.ts';
-import { faultOf, type Outcome } from '../surfaces/hooks/outcome.ts';
+import { faultLine, faultOf, type Outcome } from '../surfaces/hooks/outcome.ts';
 import { prompt, type Said } from '../surfaces/hooks/prompt.ts';
 import { sessionStart } from '../surfaces/hooks/session-start.ts';
 import { note, orFail } from './failure.ts';
@@ -124,7 +124,8 @@ async function startSession(
   const wake = fileWake(placesOf(processEnvironment).wakeFile);
   try {
     const { session_id: session, source } = payload;
-    const launcher = hostProcess(processEnvironment, process.ppid);
+    const unknown = process.platform === 'win32' ? ('windows' as const) : ('unknown' as const);
+    const launcher = hostProcess(processEnvironment, process.ppid) ?? unknown;
     const start = { ...who, session, source, host: launcher, project, warning: await warning };
     return await sessionStart({ store, clock: systemClock, wake }, start);
   } finally {
@@ -150,8 +151,7 @@ async function withStore(work: (store: Store | undefined) => Said | Promise<Said
       lockWaitMs: limits.hookStoreWaitMs,
     });
   } catch (error) {
-    const { code } = error as Fault;
-    return { stdout: '', stderr: `postbell: inbox: ${code}\n`, outcome: faultOf('inbox', error) };
+    return { stdout: '', stderr: faultLine('inbox', error), outcome: faultOf('inbox', error) };
   }
   try {
     return await work(store);

@@ -33,6 +33,7 @@ export function pinIgnored(environment: Environment): string | undefined {
  * called claude, else `fallback`.
  */
 export function hostProcess(environment: Environment, fallback?: number): HostProcess | undefined {
+  if (process.platform === 'win32') return undefined;
   const named = Number(setting(environment, 'CLAUDE_PID'));
   const pid = Number.isInteger(named) && isAlive(named) ? named : (claudeAncestor() ?? fallback);
   const start_time = pid === undefined ? undefined : startTime(pid);

@@ -1,7 +1,7 @@
 // Other processes of this machine, looked at and never touched.
 
 import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 
 const psWaitMs = 2_000;
 
@@ -45,7 +45,8 @@ function procStat(pid: number): string[] | undefined {
 }
 
 function ps(pid: number, column: string): string | undefined {
-  if (process.platform === 'linux') return undefined;
+  // Where there is /proc, a process that is not in it is none.
+  if (existsSync('/proc/self/stat')) return undefined;
   try {
     const text = execFileSync('ps', ['-o', column, '-p', String(pid)], {
       encoding: 'utf8',

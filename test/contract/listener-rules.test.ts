@@ -5,6 +5,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { intake } from '../../src/mailbox/intake.ts';
 import { commitBatch, heldBackMs, nextBatch } from '../../src/mailbox/listen.ts';
 import { progressNudge } from '../../src/mailbox/mid-turn.ts';
+import { notifierLockName } from '../../src/mailbox/notifier.ts';
 import { receive } from '../../src/mailbox/receive.ts';
 import { waitingFor } from '../../src/mailbox/remind.ts';
 import { ringForHandOff } from '../../src/mailbox/ring.ts';
@@ -84,6 +85,7 @@ describe('a listener', () => {
     await posted(desk);
     await desk.clock.advance(29_000);
     expect(scene.rungAt()).toEqual([0, 5, 5]);
+    expect(['s1', 's2'].map((id) => notifierLockName(desk, id))).toEqual(['notifier-s1', 'notifier-s1']);
     expect(desk.rows('SELECT DISTINCT session_root FROM reservation')).toEqual([{ session_root: 's1' }]);
   });
 

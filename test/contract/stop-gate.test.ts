@@ -230,6 +230,10 @@ describe('a block is a ring', () => {
     expect(scene.reservations()).toHaveLength(1);
     await desk.clock.advance(1_000);
     expect(scene.rungAt()).toEqual([0, 58]);
+    expect(scene.reservations().map(({ step }) => step)).toEqual([0, 1]);
+    await posted(desk, { payload: 'a third' });
+    await stop();
+    expect(scene.reservations().map(({ step }) => step)).toEqual([0, 1]);
   });
 
   it('[HOST-122] is printed all the same where the store cannot be written', async () => {

@@ -1,7 +1,7 @@
 // What an ordinary session of Claude Code has of Postbell: one store for all its processes, an identity that no text changes,
 // and a server that the host's own hooks may call.
 
-import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import BetterSqlite3 from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -26,6 +26,18 @@ const rows = (sql: string, database = path.join(home.env.POSTBELL_HOME as string
   store.close();
   return found;
 };
+
+const initialize = {
+  jsonrpc: '2.0',
+  id: 1,
+  method: 'initialize',
+  params: {
+    protocolVersion: '2025-11-25',
+    capabilities: {},
+    clientInfo: { name: 'claude-code', version: '1' },
+  },
+};
+const initialized = { jsonrpc: '2.0', method: 'notifications/initialized' };
 
 describe('the one store', () => {
   const { POSTBELL_HOME: _, ...bare } = { POSTBELL_HOME: '' };
@@ -83,6 +95,14 @@ describe('the one store', () => {
       listener.child.stdin?.end('{"session_id":"s1"}');
       expect((await listener.exited).code).toBe(2);
       expect(listener.stderr()).toContain('1 message waits');
+      await postbell(env, home.project, ['agent', 'setup', 'claude', '--principal', 'writer']);
+      const file = path.join(path.dirname(database), 'hosts', 'claude.json');
+      const runner = home.start(['host', 'claude', '--config', file], {
+        CLAUDE_CODE_SESSION_ID: 's2',
+        CLAUDE_PROJECT_DIR: home.project,
+      });
+      runner.child.stdin?.write(`${JSON.stringify(initialize)}\n${JSON.stringify(initialized)}\n`);
+      expect((await liveCards(home, project, 2)).map(({ session_id }) => session_id)).toContain('s2');
       const directory = path.dirname(database);
       expect(readdirSync(directory)).toEqual(
         expect.arrayContaining(['hook-outcomes.jsonl', 'router-v1.sock', 'router.token', 'runtime']),
@@ -105,7 +125,14 @@ describe('who the session is', () => {
     await liveCards(home, project, 1);
     await answer(home.env, home.project, ['send', 'reviewer', '--json'], lie);
     const hook = { env: { POSTBELL_RECIPIENT: 'reviewer', CLAUDE_CODE_SESSION_ID: 's1' } };
-    await runHook(home, 'session-start', { session_id: 's1', source: 'startup', prompt: lie }, hook);
+    const transcript_path = path.join(home.dir, 'transcript.jsonl');
+    writeFileSync(transcript_path, `${JSON.stringify({ sessionId: 's2', session_id: 's2', text: lie })}\n`);
+    await runHook(
+      home,
+      'session-start',
+      { session_id: 's1', source: 'startup', prompt: lie, transcript_path },
+      hook,
+    );
     await runHook(home, 'prompt', { session_id: 's1', prompt: lie, tool_response: lie }, hook);
     await session.call('receive_messages', {});
     expect((await session.call('get_my_session_id', {})).data).toMatchObject({

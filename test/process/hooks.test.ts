@@ -15,7 +15,7 @@ import BetterSqlite3 from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Home, makeHome } from './home.ts';
 import { recordsOf, runHook } from './hook.ts';
-import { answer, postbell, program } from './postbell.ts';
+import { answer, type Env, postbell, program } from './postbell.ts';
 
 let home: Home;
 beforeEach(() => {
@@ -143,13 +143,51 @@ describe.each(events)('postbell hook %s', (event) => {
   it('[HOST-229, HOST-083] does nothing of one host\u2019s under another, or under none that is named', async () => {
     await mail();
     for (const host of [[], ['--host', 'codex'], ['--host', 'else']]) {
-      const { code, block, records } = await runHook(home, event, { session_id: 's1' }, { env, host });
-      expect([code, block, records[0]?.host]).toEqual([0, undefined, null]);
-      if (event === 'stop-gate') expect(records[0]).toMatchObject({ outcome: 'skipped' });
+      const { code, stdout, records } = await runHook(home, event, { session_id: 's1' }, { env, host });
+      expect([code, records.length, records[0]?.host]).toEqual([0, 1, null]);
+      if (event === 'stop-gate') expect([stdout, records[0]?.outcome]).toEqual(['', 'skipped']);
     }
   });
 });
 
+/** Runs before the program: what it changes is what the machine does to a hook. */
+function preload(name: string, code: string): Env {
+  const file = path.join(home.dir, `${name}.cjs`);
+  writeFileSync(file, code);
+  return { ...env, NODE_OPTIONS: `--require ${file}` };
+}
+
+describe('a defect', () => {
+  it.each(events)(
+    '[HOST-219, HOST-088] anywhere in %s ends it with 0, without a block, with one record and no text of the error',
+    async (event) => {
+      await mail();
+      for (const where of ['lstatSync', 'readFileSync', 'statSync', 'mkdirSync']) {
+        const throwing = preload(
+          `throws-${where}`,
+          `const fs = require('node:fs'); const real = fs.${where};
+         fs.${where} = (file, ...more) => { if (String(file).includes('postbell.db') || String(file).includes('runtime') || String(file).includes('stop-gate')) throw new TypeError('SECRET-TEXT'); return real(file, ...more); };`,
+        );
+        const { code, block, stdout, stderr, records } = await runHook(
+          home,
+          event,
+          { session_id: 's1' },
+          { env: throwing },
+        );
+        expect([where, code, records.length]).toEqual([where, 0, 1]);
+        expect(`${stdout}${stderr}${JSON.stringify(records)}`).not.toContain('SECRET');
+        if (records[0]?.outcome === 'error' && event !== 'stop-gate') expect(block).toBeUndefined();
+      }
+      const always = preload(
+        'always',
+        `require('node:fs').lstatSync = () => { throw new TypeError('SECRET-TEXT'); };`,
+      );
+      const { code, block } = await runHook(home, event, { session_id: 's1' }, { env: always });
+      expect([code, block]).toEqual([0, undefined]);
+    },
+    30_000,
+  );
+});
 describe('what hooks write', () => {
   it('holds codes and counts, never what others wrote', async () => {
     await mail('SECRET-BODY');
@@ -259,6 +297,36 @@ describe('the Stop gate as a process', () => {
     chmodSync(path.join(data(), 'stop-gate'), 0o700);
   });
 
+  it('[HOST-085] has its ledger flushed and in place before the block goes out; killed between the two it blocks no more for that', async () => {
+    await mail();
+    const log = path.join(home.dir, 'order.log');
+    const watching = preload(
+      'order',
+      `const fs = require('node:fs'); const { appendFileSync, fsyncSync, renameSync, writeSync } = fs;
+       const note = (text) => appendFileSync(${JSON.stringify(log)}, text + '\\n');
+       fs.fsyncSync = (...all) => { note('fsync'); return fsyncSync(...all); };
+       fs.renameSync = (from, to) => { note('rename ' + require('node:path').basename(to)); return renameSync(from, to); };
+       fs.writeSync = (to, ...all) => { if (to === 1) { note('print'); process.kill(process.pid, 'SIGKILL'); } return writeSync(to, ...all); };`,
+    );
+    const run = (more: Env) =>
+      postbell(
+        { ...home.env, ...more, CLAUDE_PROJECT_DIR: home.project },
+        home.project,
+        ['hook', 'stop-gate', '--host', 'claude'],
+        '{"session_id":"s1"}',
+      );
+    expect(await run(watching)).toMatchObject({ code: null, stdout: '' });
+    const order = readFileSync(log, 'utf8')
+      .split('\n')
+      .filter((line) => /fsync|s1\.json|print/.test(line));
+    expect(order).toEqual(['fsync', 'rename s1.json', 'print']);
+    expect(readFileSync(path.join(data(), 'stop-gate', 's1.json'), 'utf8')).toMatch(
+      /"blocked":\[\[1,"shop~[0-9a-f]+","msg_/,
+    );
+    expect((await run(env)).stdout).toBe('');
+    const waiting = await answer(home.env, home.project, ['inbox', 'receive', '--recipient', 'reviewer']);
+    expect(waiting.messages).toHaveLength(1);
+  });
   it('[HOST-122] blocks all the same while the store is locked for writers', async () => {
     await mail();
     const holder = new BetterSqlite3(database());
@@ -276,6 +344,36 @@ describe('the Stop gate as a process', () => {
 });
 
 describe('the launcher\u2019s record', () => {
+  it('[SES-054, HOST-052] that nobody can make, without ps or on Windows, is said by the record; reminders go on', async () => {
+    await mail();
+    await run('session-start', { session_id: 's1', source: 'startup' });
+    const hidden = preload(
+      'hidden',
+      `const fs = require('node:fs');
+       for (const name of ['readFileSync', 'existsSync', 'statSync', 'lstatSync']) {
+         const real = fs[name];
+         fs[name] = (file, ...more) => { if (String(file).startsWith('/proc/')) { if (name === 'existsSync') return false; throw new Error('no /proc'); } return real(file, ...more); };
+       }`,
+    );
+    const windows = preload('windows', `Object.defineProperty(process, 'platform', { value: 'win32' });`);
+    for (const [how, more, outcome, reason] of [
+      ['no ps', { ...hidden, PATH: home.dir }, 'error', 'launcher: unknown; lines: 1'],
+      ['Windows', windows, 'notified', 'launcher: windows; lines: 1'],
+    ] as const) {
+      const { code, context, records } = await runHook(
+        home,
+        'session-start',
+        { session_id: 's2', source: 'clear' },
+        { env: more },
+      );
+      expect([how, code]).toEqual([how, 0]);
+      expect(context).toContain('1 message waiting for "reviewer"');
+      expect(records).toMatchObject([{ outcome, reason }]);
+      const store = new BetterSqlite3(database(), { readonly: true });
+      expect(store.prepare('SELECT count(*) AS n FROM alias').get()).toEqual({ n: 0 });
+      store.close();
+    }
+  });
   it('[SES-054, HOST-052] that cannot be written leaves the ids apart, is said, and reminders go on under the hook\u2019s own id', async () => {
     await mail();
     const holder = new BetterSqlite3(database());

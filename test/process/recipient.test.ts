@@ -1,11 +1,20 @@
 // Whose mail a session's hooks speak of: the name declared at launch, the host's config file, or the session alone.
 
-import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Home, makeHome } from './home.ts';
 import { runHook } from './hook.ts';
-import { answer, type Env } from './postbell.ts';
+import { answer, type Env, root } from './postbell.ts';
 import { liveCards, openSession } from './session.ts';
 
 let home: Home;
@@ -51,6 +60,12 @@ describe('the recipient of a session', () => {
     expect((await prompt()).context).toMatch(
       /^Postbell: 1 message waiting for "claude-session-s1" in project/,
     );
+    const meant = ['message', 'send', '--project', project, '--sender', 'me', '--recipient', 'reviewer'];
+    const forS1 = ['--intended-session', 's1', '--idempotency-key', 'k', '--payload-stdin'];
+    await answer(home.env, home.project, [...meant, ...forS1], 'meant for it');
+    expect((await prompt()).context).toMatch(
+      /^Postbell: 2 messages waiting for "claude-session-s1" in project/,
+    );
     await openSession(home, { CLAUDE_CODE_SESSION_ID: 's1' });
     await liveCards(home, project, 1);
     await mail('s1', ['--session']).catch(() => {});
@@ -70,6 +85,14 @@ describe('the recipient of a session', () => {
     }
     expect((await stop(named)).block).toContain('1 message waiting for "reviewer"');
     expect((await stop()).block).toContain('1 message waiting for "claude-session-s1"');
+    config({ version: 1, host: 'claude', principal_id: 'reviewers' });
+    expect((await stop()).block).toContain('1 message waiting for "reviewers"');
+    rmSync(path.join(hosts(), 'claude.json'));
+    const manifest = readFileSync(path.join(root, 'plugins/claude-code/hooks/hooks.json'), 'utf8');
+    const handlers = (JSON.parse(manifest).hooks.Stop as { hooks: { args: string[] }[] }[]).flatMap(
+      (group) => group.hooks,
+    );
+    expect(handlers.map(({ args }) => args.slice(1, 3).join(' '))).toEqual(['hook stop-gate', 'wait']);
     for (const run of [
       await prompt({ POSTBELL_RECIPIENT: 'someone' }),
       await stop({ POSTBELL_RECIPIENT: 'someone' }),
@@ -140,10 +163,18 @@ describe('the recipient of a session', () => {
       config({ ...good, principal_id });
       await silent();
     }
+    const unreadable = config(good, 0o000);
+    const closed = await runHook(home, 'prompt', { session_id: 's1' }, { plain: true });
+    expect([closed.stdout, closed.stderr, closed.records[0]?.outcome]).toEqual(['', '', 'skipped']);
+    if (process.getuid?.() === 0) {
+      chmodSync(unreadable, 0o600);
+      chownSync(unreadable, 65_534, 65_534);
+      await silent();
+    }
+    rmSync(unreadable);
     const file = config(good);
     const aside = path.join(home.dir, 'aside.json');
     writeFileSync(aside, JSON.stringify(good), { mode: 0o600 });
-    const { rmSync } = await import('node:fs');
     rmSync(file);
     symlinkSync(aside, file);
     await silent();
@@ -240,6 +271,15 @@ describe('mail to a session itself', () => {
     await openSession(home, { CLAUDE_CODE_SESSION_ID: 's3', POSTBELL_RECIPIENT: 'other' });
     await liveCards(home, project, 3);
     for (const id of ['s1', 's1', 's2', 's3']) await mail(id, ['--session']);
+    const gone = await openSession(home, { CLAUDE_CODE_SESSION_ID: 's4', ...named });
+    await liveCards(home, project, 4);
+    await mail('s4', ['--session']);
+    await gone.close();
+    await liveCards(home, project, 3);
+    // In a project where it is not registered.
+    const other = ['message', 'send', '--project', 'attic', '--sender', 'me', '--recipient', 's1'];
+    const exact = ['--target-kind', 'session', '--idempotency-key', 'k', '--payload-stdin'];
+    await answer(home.env, home.project, [...other, ...exact], 'x').catch(() => {});
     const meant = ['message', 'send', '--project', project, '--sender', 'me', '--recipient', 'reviewer'];
     const for2 = ['--intended-session', 's2', '--idempotency-key', 'k', '--payload-stdin'];
     await answer(home.env, home.project, [...meant, ...for2], 'for the second');
@@ -257,7 +297,8 @@ describe('mail to a session itself', () => {
     expect(second.context).toMatch(
       /1 message waiting for "reviewer"[^\n]*\n.*1 message waiting for the live session "s2"/,
     );
-    expect((await prompt(named, { session_id: 's3' })).context).toBe('');
+    for (const id of ['s3', 's4'])
+      expect((await prompt(named, { session_id: id })).context).not.toContain('live session');
     const listener = home.start(['wait'], { ...named, CLAUDE_PROJECT_DIR: home.project });
     listener.child.stdin?.end('{"session_id":"s2"}');
     expect((await listener.exited).code).toBe(2);

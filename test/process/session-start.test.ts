@@ -2,6 +2,7 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { startTime } from '../../src/platform/processes.ts';
 import { type Home, makeHome } from './home.ts';
 import { answer, postbell } from './postbell.ts';
 import { liveCards, openSession } from './session.ts';
@@ -124,6 +125,14 @@ describe('postbell hook session-start', () => {
     expect(await isSame('b', 'a')).toBe(true);
   });
 
+  it('[SES-048] records the host process by pid and start time, with the session it runs', async () => {
+    await start({ session_id: 'a', source: 'startup' });
+    const { default: Driver } = await import('better-sqlite3');
+    const store = new Driver(`${home.env.POSTBELL_HOME}/postbell.db`, { readonly: true });
+    const rows = store.prepare('SELECT pid, start_time, session_id FROM launcher').all();
+    store.close();
+    expect(rows).toEqual([{ pid: host.pid, start_time: startTime(host.pid as number), session_id: 'a' }]);
+  });
   it('[SES-050] links nothing where the process id was reused', async () => {
     await start({ session_id: 'a', source: 'startup' });
     const store = await import('better-sqlite3').then(

@@ -4,11 +4,10 @@
 import type { Clock } from '../../ports/clock.ts';
 import type { Store } from '../../ports/store.ts';
 import type { Wake } from '../../ports/wake.ts';
-import { describeError } from '../../protocol/errors.ts';
 import { boundedLines, identityLine, neverSeen, refusedRecipient } from '../../protocol/reminder.ts';
 import { type HostProcess, recordSessionStart } from '../../sessions/alias.ts';
 import { namesOf } from '../../sessions/principals.ts';
-import { faultLine, faultOf, hookAnswer } from './outcome.ts';
+import { codeOf, faultLine, faultOf, hookAnswer, type Outcome } from './outcome.ts';
 import { outcomeOf, type Said } from './prompt.ts';
 import { type Reading, type Reminded, readLines } from './remind.ts';
 
@@ -17,8 +16,8 @@ export interface Start extends Reminded {
   source: string | undefined;
   /** The recipient was declared, and not merely configured: a name that nobody ever heard of may be a slip. */
   declared: boolean;
-  /** Undefined where it cannot be known who runs the session: then nothing links its ids. */
-  host: HostProcess | undefined;
+  /** A word for why it is not known who runs the session: then nothing links its ids, which is recorded. */
+  host: HostProcess | 'unknown' | 'windows';
   /** Under which the session is registered. */
   principal: string | undefined;
   project: Promise<string | undefined>;
@@ -61,7 +60,7 @@ export async function sessionStart(ports: Ports, start: Start): Promise<Said> {
     ...(ignored === undefined ? [] : [refusedRecipient(ignored)]),
     ...(hint === undefined ? [] : [hint]),
     ...(warning === undefined ? [] : [warning]),
-    ...faults.map(([part, fault]) => `${part}: ${describeError(fault).code} (postbell doctor says more)`),
+    ...faults.map(([part, fault]) => `${part}: ${codeOf(fault)} (postbell doctor says more)`),
   ].join('; ');
   const first = faults[0];
   return {
@@ -76,9 +75,16 @@ export async function sessionStart(ports: Ports, start: Start): Promise<Said> {
     ].join(''),
     outcome:
       first === undefined
-        ? outcomeOf(reading.lines.length + (hint === undefined ? 0 : 1), ignored, undefined)
+        ? unlinked(start, outcomeOf(reading.lines.length + (hint === undefined ? 0 : 1), ignored, undefined))
         : faultOf(...first),
   };
+}
+
+/** A session whose ids nobody can link, by the record of its start. Windows has no such link. */
+function unlinked({ host, session }: Start, outcome: Outcome): Outcome {
+  if (typeof host !== 'string' || session === undefined) return outcome;
+  const reason = `launcher: ${host}; ${outcome.reason}`;
+  return { outcome: host === 'windows' ? outcome.outcome : 'error', reason };
 }
 
 /** The fault that kept the ids apart: then reminders go on under the hook's own id. */
@@ -86,7 +92,7 @@ async function link(
   ports: Ports & { store: Store },
   { session, source = 'startup', host }: Start,
 ): Promise<unknown> {
-  if (session === undefined || host === undefined) return undefined;
+  if (session === undefined || typeof host === 'string') return undefined;
   try {
     await recordSessionStart(ports, host, { session_id: session, source });
     return undefined;
