@@ -76,6 +76,7 @@ export const layers: Readonly<Record<string, Layer>> = {
         'ending',
         'examine',
         'probes',
+        'integrations',
       ],
     },
   },

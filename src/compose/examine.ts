@@ -18,6 +18,7 @@ import { version } from '../protocol/version.ts';
 import { connectRouter } from '../router/client.ts';
 import { checkSocket, checkSocketDirectory } from '../router/socket-owner.ts';
 import type { ChannelFacts, DoctorFacts, HostFile, RouterFacts } from '../surfaces/doctor/facts.ts';
+import { runningIntegrations, sessionsOf } from './integrations.ts';
 import { probesAskedFor } from './probes.ts';
 
 /** The package that this program lies in. */
@@ -27,12 +28,13 @@ export async function examine(environment: Environment): Promise<DoctorFacts> {
   const places = placesOf(environment);
   const claude = lookAtClaude(environment);
   const router = await lookAtRouter(places);
+  const integrations = runningIntegrations(environment, places);
   return {
     nowMs: systemClock.nowMs(),
     version,
     packageDirectory,
     node: process.versions.node,
-    ...(await lookAtStore(places)),
+    ...(await lookAtStore(places, sessionsOf(integrations))),
     storePath: places.database,
     storeBytes: bytesOf(places.database),
     walBytes: bytesOf(`${places.database}-wal`),
@@ -48,6 +50,7 @@ export async function examine(environment: Environment): Promise<DoctorFacts> {
     shipped: shippedPlugin(),
     switches: switchesOf(environment),
     channel: lookAtChannel(environment, claude, places),
+    integrations,
     hostConfigs: hostConfigs(places),
     probes: await probesAskedFor(environment, places),
   };
@@ -59,7 +62,10 @@ const bytesOf = (file: string): number => {
 };
 
 /** Loaded here: where the driver is missing, that is a row and no reason to end. */
-async function lookAtStore({ database }: Places): Promise<Pick<DoctorFacts, 'sqlite' | 'store'>> {
+async function lookAtStore(
+  { database }: Places,
+  sessions: readonly string[],
+): Promise<Pick<DoctorFacts, 'sqlite' | 'store'>> {
   let inspection: typeof import('../store/inspection.ts');
   let sqlite: DoctorFacts['sqlite'];
   try {
@@ -71,7 +77,8 @@ async function lookAtStore({ database }: Places): Promise<Pick<DoctorFacts, 'sql
     return { sqlite: closed(why), store };
   }
   try {
-    const found = await inspection.inspectStore({ path: database, clock: systemClock, random: systemRandom });
+    const options = { path: database, clock: systemClock, random: systemRandom };
+    const found = await inspection.inspectStore(options, sessions);
     return { sqlite, store: found === undefined ? missing : { state: 'found', value: found } };
   } catch (error) {
     const { code, message } = describeError(error);

@@ -34,10 +34,15 @@ export function pinIgnored(environment: Environment): string | undefined {
  */
 export function hostProcess(environment: Environment, fallback?: number): HostProcess | undefined {
   if (process.platform === 'win32') return undefined;
-  const named = Number(setting(environment, 'CLAUDE_PID'));
-  const pid = Number.isInteger(named) && isAlive(named) ? named : (claudeAncestor() ?? fallback);
+  const pid = hostPid(environment, process.pid, fallback);
   const start_time = pid === undefined ? undefined : startTime(pid);
   return pid === undefined || start_time === undefined ? undefined : { pid, start_time };
+}
+
+/** As that, of the process `of` with its environment. */
+export function hostPid(environment: Environment, of: number, fallback?: number): number | undefined {
+  const named = Number(setting(environment, 'CLAUDE_PID'));
+  return Number.isInteger(named) && isAlive(named) ? named : (claudeAncestor(of) ?? fallback);
 }
 
 /** Whether Codex started this process: it may run a hook synchronously that waits, and hold up its turn. */
@@ -51,8 +56,8 @@ export function hostIsGone(environment: Environment): boolean {
   return environment.CLAUDECODE === '1' && process.ppid === 1 && claudeAncestor() === undefined;
 }
 
-function claudeAncestor(): number | undefined {
-  let pid = parentOf(process.pid);
+function claudeAncestor(of: number = process.pid): number | undefined {
+  let pid = parentOf(of);
   for (let level = 0; pid !== undefined && level < limits.ancestryMax; level += 1) {
     if (/(^|\/)claude(\.exe)?$/.test(commandLine(pid)?.[0] ?? '')) return pid;
     pid = parentOf(pid);

@@ -2,7 +2,7 @@
 // config file. A name that was declared and does not count leaves the session without either.
 
 import type { Environment } from '../platform/environment.ts';
-import { readPrivateFile } from '../platform/files.ts';
+import { readPlacedFile } from '../platform/files.ts';
 import { hostConfigFile, placesOf } from '../platform/paths.ts';
 import { Fault, isRefusal } from '../protocol/errors.ts';
 import { principalNamedIn } from '../protocol/host-config.ts';
@@ -55,7 +55,7 @@ export const recipientIgnored = (environment: Environment): string | undefined =
 function configuredPrincipal(environment: Environment): string | undefined {
   if (process.platform === 'win32') return undefined;
   try {
-    const text = readPrivateFile(hostConfigFile(placesOf(environment), 'claude'));
+    const text = readPlacedFile(hostConfigFile(placesOf(environment), 'claude'));
     return text === undefined ? undefined : principalNamedIn(text);
   } catch (error) {
     if (error instanceof Fault) return undefined;

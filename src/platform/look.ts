@@ -36,6 +36,11 @@ export function textOf(path: string): Looked<string> {
   });
 }
 
+/** What the system says of a running process; `missing` where it has ended. */
+export function textOfProcess(pid: number, name: string): Looked<string> {
+  return looked(() => readFileSync(`/proc/${pid}/${name}`, 'utf8'));
+}
+
 /** Sorted. */
 export function namesIn(directory: string): Looked<string[]> {
   return looked(() => readdirSync(directory).sort());
@@ -55,7 +60,8 @@ function looked<T>(look: () => T): Looked<T> {
   } catch (error) {
     if (error instanceof NoText) return { state: 'closed', why: error.message };
     const { code } = error as NodeJS.ErrnoException;
-    return code === 'ENOENT' || code === 'ENOTDIR'
+    // ESRCH: a process that ended while its files were read.
+    return code === 'ENOENT' || code === 'ENOTDIR' || code === 'ESRCH'
       ? { state: 'missing' }
       : { state: 'closed', why: `cannot be read (${code})` };
   }

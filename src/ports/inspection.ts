@@ -43,6 +43,24 @@ export interface MailFacts {
   live: LiveSession[];
   /** Sessions whose lease ran out within a day. */
   expired: number;
+  /** Of each session id that was asked about: the first id of its chain. */
+  roots: Readonly<Record<string, string>>;
+}
+
+/** A server or a listener of a session that runs now. */
+export interface Integration {
+  role: 'server' | 'listener';
+  /** The process of its host: what has the same is of one session. */
+  hostPid: number;
+  database: string;
+  /** The session it is told of; absent where its process does not show it. */
+  session?: string;
+  /** Whether a person named that session. */
+  pinned: boolean;
+  /** Whether its store is the one that is looked at. */
+  looked: boolean;
+  /** Whether it has the home of whoever looks. */
+  ours: boolean;
 }
 
 export interface LiveSession {

@@ -14,12 +14,18 @@ const fullCheckBytesMax = 268_435_456;
 const ringsAsked = 3;
 const dayMs = 86_400_000;
 
-/** The store at `path` as it is; undefined where there is none, or nothing was ever made in it. Faults of `openStore`. */
-export async function inspectStore(options: StoreOptions): Promise<StoreFacts | undefined> {
+/**
+ * The store at `path` as it is; undefined where there is none, or nothing was ever made in it. Faults of `openStore`.
+ * @param sessions whose chains are asked about
+ */
+export async function inspectStore(
+  options: StoreOptions,
+  sessions: readonly string[] = [],
+): Promise<StoreFacts | undefined> {
   const { path, clock } = options;
   const database = connectReadOnly(path);
   try {
-    return database && (await patiently(options, () => factsOf(database, path, clock.nowMs())));
+    return database && (await patiently(options, () => factsOf(database, path, clock.nowMs(), sessions)));
   } catch (error) {
     throw storeFault(error, path);
   } finally {
@@ -27,14 +33,19 @@ export async function inspectStore(options: StoreOptions): Promise<StoreFacts | 
   }
 }
 
-function factsOf(database: Database, path: string, nowMs: number): StoreFacts | undefined {
+function factsOf(
+  database: Database,
+  path: string,
+  nowMs: number,
+  sessions: readonly string[],
+): StoreFacts | undefined {
   checkVersion(database);
   const older = needsMigration(database, path);
   const schema = database.pragma('user_version') as number;
   if (schema === 0) return undefined;
   const damage = damageOf(database);
   if (damage !== undefined || older) return { schema, schemaKnown, ...(damage !== undefined && { damage }) };
-  return { schema, schemaKnown, mail: mailFacts(database, nowMs) };
+  return { schema, schemaKnown, mail: mailFacts(database, nowMs, sessions) };
 }
 
 function damageOf(database: Database): string | undefined {
@@ -49,12 +60,13 @@ function damageOf(database: Database): string | undefined {
   }
 }
 
-function mailFacts(database: Database, nowMs: number): MailFacts {
+function mailFacts(database: Database, nowMs: number, sessions: readonly string[]): MailFacts {
   return {
     payloadBytes: database.get('SELECT payload_bytes AS bytes FROM storage')?.bytes as number,
     identifiers: database.all(everyIdentifier).map(({ name }) => name as string),
     live: liveSessions(database, nowMs),
     expired: expired(database, nowMs),
+    roots: Object.fromEntries(sessions.map((id) => [id, identity(database).chain(id)[0] as string])),
   };
 }
 

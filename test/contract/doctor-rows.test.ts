@@ -1,7 +1,7 @@
 // What doctor's rows decide from what was gathered, where a real installation would take a week or another machine.
 
 import { describe, expect, it } from 'vitest';
-import type { LiveSession } from '../../src/ports/inspection.ts';
+import type { Integration, LiveSession } from '../../src/ports/inspection.ts';
 import { type Finding, verdictOf, worst } from '../../src/protocol/doctor.ts';
 import { readLenientJson } from '../../src/protocol/lenient-json.ts';
 import { hookActivity } from '../../src/surfaces/doctor/activity.ts';
@@ -148,8 +148,73 @@ describe('listener', () => {
       facts({
         storePath: '/data/postbell.db',
         store: { state: 'found', value: { mail: { live: given.map((one) => ({ ...session, ...one })) } } },
+        integrations: { state: 'missing' },
       }),
     );
+
+  const server: Integration = {
+    role: 'server',
+    hostPid: 7,
+    database: '/data/postbell.db',
+    session: 's1',
+    pinned: false,
+    looked: true,
+    ours: true,
+  };
+  const heard: Integration = { ...server, role: 'listener' };
+  const running = (
+    given: readonly (Integration | string)[],
+    mail: object | undefined = { live: [], roots: {} },
+  ) =>
+    listener(
+      facts({
+        storePath: '/data/postbell.db',
+        store: mail === undefined ? { state: 'missing' } : { state: 'found', value: { mail } },
+        integrations: {
+          state: 'found',
+          value: given.map((one) =>
+            typeof one === 'string' ? { state: 'closed', why: one } : { state: 'found', value: one },
+          ),
+        },
+      }),
+    );
+
+  it('names both stores of a session whose server and listener have different ones', () => {
+    expect(running([server, heard]).level).toBe('pass');
+    const other = { ...heard, database: '/other/postbell.db', looked: false };
+    const said = /different stores, .*: \/data\/postbell\.db \(server\), \/other\/postbell\.db \(listener\)/;
+    expect(running([server, other])).toMatchObject({ level: 'warn', text: expect.stringMatching(said) });
+    expect(running([server, other], undefined).text).toMatch(said);
+    // Of another host, of another home, beside one that fits.
+    expect(running([server, { ...other, hostPid: 8 }]).level).toBe('pass');
+    const far = { looked: false, ours: false };
+    expect(
+      running([
+        { ...server, ...far },
+        { ...other, ...far },
+      ]).level,
+    ).toBe('pass');
+    expect(running([server, other, { ...server, database: other.database, looked: false }]).level).toBe(
+      'pass',
+    );
+  });
+
+  it('names both ids where one is pinned and the store links them by nothing', () => {
+    const pinned = { ...heard, session: 's2', pinned: true };
+    expect(running([server, pinned]).text).toMatch(/different ids .*: "s1" \(server\), "s2" \(listener\)$/);
+    expect(running([server, pinned], { live: [], roots: { s1: 's0', s2: 's0' } }).level).toBe('pass');
+    expect(running([server, { ...pinned, pinned: false }]).level).toBe('pass');
+    const unknown: Partial<Integration> = { ...server };
+    delete unknown.session;
+    expect(running([unknown as Integration, pinned]).level).toBe('pass');
+  });
+
+  it('says which process it could not look at', () => {
+    expect(running([server, heard, 'process 9 cannot be read (EACCES)'])).toMatchObject({
+      level: 'warn',
+      text: 'could not look: process 9 cannot be read (EACCES)',
+    });
+  });
 
   it('is sound where each session can be rung and answers', () => {
     expect(of({}, { session_id: 's2' }).level).toBe('pass');

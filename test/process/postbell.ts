@@ -39,13 +39,18 @@ export function postbell(
   input = '',
   plain = false,
 ): Promise<Finished> {
+  const [file, args] = startOf(words, plain);
+  return finished(file, args, env, cwd, input);
+}
+
+/** Runs another program to its end, in the same way. */
+export function finished(file: string, args: string[], env: Env, cwd: string, input = ''): Promise<Finished> {
   return new Promise((resolve, reject) => {
-    const [file, args] = startOf(words, plain);
     const child = spawn(file, args, { cwd, env });
     running.set(child, env.HOME);
     const late = setTimeout(() => {
       child.kill('SIGKILL');
-      reject(new Error(`not within ${commandMs} ms: postbell ${words.join(' ')}`));
+      reject(new Error(`not within ${commandMs} ms: ${path.basename(file)} ${args.join(' ')}`));
     }, commandMs);
     let stdout = '';
     let stderr = '';

@@ -21,14 +21,17 @@ export function openTerminal(home: Home, columns = 120, rows = 20): TestTerminal
       env: { ...home.env, LANG: 'C.UTF-8' },
     });
   tmux('new-session', '-d', '-x', String(columns), '-y', String(rows), '-c', home.project, 'sh');
+  let running = true;
   return {
     type: (text) => {
-      tmux('send-keys', '-l', text);
+      if (text !== '') tmux('send-keys', '-l', text);
       tmux('send-keys', 'Enter');
     },
     press: (key) => tmux('send-keys', key),
     screen: () => tmux('capture-pane', '-p'),
     end: () => {
+      if (!running) return;
+      running = false;
       tmux('kill-server');
       rmSync(sockets, { recursive: true });
     },

@@ -87,6 +87,7 @@ function sentencesOf(answer: SetupAnswer): string {
   const { config_path, principal_id, registration_command, launch_command } = answer;
   return [
     `${config_path} says that Claude Code sessions of this account get the mail of ${quoted(principal_id)}.`,
+    'Keep no config and no token in a repository, a shared dot-file or a world-readable directory.',
     'The file alone registers nothing. For the channel, its runner must be started next, which Claude Code does at each',
     'launch once it was told of it:',
     `  ${registration_command}`,

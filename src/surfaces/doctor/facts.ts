@@ -3,6 +3,7 @@
 import type {
   ClaudeFacts,
   Entry,
+  Integration,
   Looked,
   PluginTexts,
   ProgramFacts,
@@ -46,6 +47,8 @@ export interface DoctorFacts {
   switches: Readonly<Record<string, string>>;
   /** Undefined where doctor does not run from a Claude plugin directory. */
   channel: ChannelFacts | undefined;
+  /** Servers and listeners that run now; `missing` where this system does not show them. */
+  integrations: Looked<readonly Looked<Integration>[]>;
   hostConfigs: Looked<readonly HostFile[]>;
   probes: { capability?: ProbeFacts; router?: ProbeFacts };
 }

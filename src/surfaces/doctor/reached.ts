@@ -3,6 +3,7 @@
 import type { LiveSession } from '../../ports/inspection.ts';
 import { type Finding, worst } from '../../protocol/doctor.ts';
 import { type DoctorFacts, listed } from './facts.ts';
+import { mismatches } from './paired.ts';
 import { isFinding, mailOf } from './stored.ts';
 
 /** A session's first hook may come after its server. */
@@ -20,9 +21,9 @@ export function sessions(facts: DoctorFacts): Finding {
 
 export function listener(facts: DoctorFacts): Finding {
   const mail = mailOf(facts);
-  if (isFinding(mail)) return mail;
+  const findings = mismatches(facts, isFinding(mail) ? undefined : mail.roots);
+  if (isFinding(mail)) return worst([...findings, mail], mail);
   const { live } = mail;
-  const findings: Finding[] = [];
   const warn = (of: readonly LiveSession[], text: string, hint: string): void => {
     const ids = listed(of.map(({ session_id }) => session_id));
     if (of.length > 0) findings.push({ level: 'warn', text: `${text}: ${ids}`, hint });
