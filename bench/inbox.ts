@@ -48,7 +48,7 @@ async function stored(home: string, count: number): Promise<BenchDesk> {
 }
 
 /** Copies of the first message for the same inbox, each with its intake. */
-function fill(file: string, count: number): void {
+export function fill(file: string, count: number): void {
   const database = new BetterSqlite3(file);
   database.exec('PRAGMA synchronous = OFF; PRAGMA cache_size = -200000; BEGIN');
   const numbers = `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${count})`;

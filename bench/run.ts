@@ -20,12 +20,14 @@ import { sessionMemory } from './session-memory.ts';
 import { cliSend, firstAnswer, hooks } from './start-up.ts';
 import { syncsChild, syncsOfSend } from './syncs.ts';
 import { head, table, verdict } from './table.ts';
+import { hooksOfTurn } from './turn.ts';
 
 const measurements: Readonly<Record<string, (plan: Plan) => Outcome[] | Promise<Outcome[]>>> = {
   1: localSend,
   2: adapterWake,
   3: listenerWake,
   4: hooks,
+  turn: hooksOfTurn,
   5: cliSend,
   6: firstAnswer,
   7: idleMemory,

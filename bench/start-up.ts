@@ -24,7 +24,7 @@ export async function hooks({ directory, program, quick }: Plan): Promise<Metric
   await armed(listener);
   const values = await alternate(quick ? 9 : 31, 2, {
     bare: () => bareNode(home),
-    start: () => wall(home, [program, 'hook', 'session-start'], { input, env }),
+    start: () => wall(home, [program, 'hook', 'session-start', '--host', 'claude'], { input, env }),
     duplicate: () => wall(home, [program, 'wait'], { input, env }),
     disabled: () => wall(home, [program, 'wait'], { input, env: { ...env, POSTBELL_LISTENER: 'off' } }),
   });

@@ -25,5 +25,9 @@ if (nodeMajor < 20) {
   process.stderr.write(`postbell: Node ${process.versions.node} is too old; at least 20\n`);
   process.exitCode = 1;
 } else {
-  void start();
+  // A program that is there and cannot be loaded: a hook goes on, for its host must.
+  start().catch((error: Error) => {
+    process.stderr.write(`postbell: the program cannot be loaded (${error.name}); install it again\n`);
+    process.exitCode = word === 'hook' ? 0 : 1;
+  });
 }

@@ -54,7 +54,12 @@ const program = find();
 if (program !== undefined) {
   if (process.argv[2] === 'mcp') remember(program);
   process.argv[1] = program;
-  require(program);
+  try {
+    require(program);
+  } catch (error) {
+    process.stderr.write(`postbell: ${program} cannot be loaded (${error.name}); install it again\n`);
+    process.exitCode = process.argv[2] === 'hook' ? 0 : 1;
+  }
 } else if (process.argv[2] === 'mcp') {
   process.stderr.write('postbell: the program was not found; set POSTBELL_BIN to its dist/postbell.cjs\n');
   process.exitCode = 1;

@@ -55,7 +55,7 @@ export function endWithHost(
     else end();
   };
   const unwatch = wake.watch(look);
-  look();
+  cancel = clock.after(0, look);
   return () => {
     cancel();
     unwatch();

@@ -10,22 +10,23 @@ import { processEnvironment } from '../platform/environment.ts';
 import { ledgersIn } from '../platform/ledgers.ts';
 import { placesOf } from '../platform/paths.ts';
 import { systemRandom } from '../platform/random.ts';
-import type { Store } from '../ports/store.ts';
 import { limits } from '../protocol/limits.ts';
 import { refusedRecipient } from '../protocol/reminder.ts';
 import type { HostKind } from '../protocol/session.ts';
 import { locksIn } from '../store/lock.ts';
 import { openStore } from '../store/open.ts';
 import type { HookPayload } from '../surfaces/hooks/input.ts';
+import { faultLine, faultOf } from '../surfaces/hooks/outcome.ts';
 import type { Said } from '../surfaces/hooks/prompt.ts';
-import type { Reminded } from '../surfaces/hooks/remind.ts';
+import type { Reminded, StoreOrFault } from '../surfaces/hooks/remind.ts';
+import { note } from './failure.ts';
 import { projectOfHost } from './project.ts';
 
 /** The ledger's name where the host names no session. */
 const noSession = 'main';
 
 export async function runGate(
-  store: Store | undefined,
+  store: StoreOrFault,
   host: HostKind | undefined,
   payload: HookPayload,
   { addressee, ignored }: Reminded,
@@ -36,6 +37,12 @@ export async function runGate(
   if (host !== 'claude') return skipped('not this host');
   if (payload.problem !== undefined) return skipped('no input');
   if (store === undefined) return skipped('no mail yet');
+  if ('fault' in store)
+    return {
+      stdout: '',
+      stderr: stderr + faultLine('inbox', store.fault),
+      outcome: faultOf('inbox', store.fault),
+    };
   const places = placesOf(processEnvironment);
   const session = payload.session_id ?? noSession;
   const clock = systemClock;
@@ -54,7 +61,12 @@ export async function runGate(
     });
     return { stdout: '', stderr, outcome };
   } finally {
-    turn.end();
+    // A listener then waits out its 3 s; the block stands.
+    try {
+      turn.end();
+    } catch (error) {
+      note(error);
+    }
   }
 }
 

@@ -13,7 +13,6 @@ import { hostConfigFile, placesOf } from '../platform/paths.ts';
 import { systemRandom } from '../platform/random.ts';
 import { say } from '../platform/stderr.ts';
 import { fileWake } from '../platform/wake.ts';
-import type { Store } from '../ports/store.ts';
 import { channelFlagWarning } from '../protocol/channel-flag.ts';
 import { Fault } from '../protocol/errors.ts';
 import { limits } from '../protocol/limits.ts';
@@ -21,8 +20,9 @@ import { sessionScopedPrincipal } from '../protocol/scope.ts';
 import type { HostKind } from '../protocol/session.ts';
 import { openStoreReadOnly } from '../store/open-read-only.ts';
 import { type HookPayload, readPayload } from '../surfaces/hooks/input.ts';
-import { faultLine, faultOf, type Outcome } from '../surfaces/hooks/outcome.ts';
+import { faultOf, type Outcome } from '../surfaces/hooks/outcome.ts';
 import { prompt, type Said } from '../surfaces/hooks/prompt.ts';
+import type { StoreOrFault } from '../surfaces/hooks/remind.ts';
 import { sessionStart } from '../surfaces/hooks/session-start.ts';
 import { note, orFail } from './failure.ts';
 import { runGate } from './gate.ts';
@@ -123,7 +123,8 @@ async function startSession(
   const warning = host === 'claude' ? channelWarning() : undefined;
   const wake = fileWake(placesOf(processEnvironment).wakeFile);
   try {
-    const { session_id: session, source } = payload;
+    const { source } = payload;
+    const session = who.addressee.doubtful ? undefined : payload.session_id;
     const unknown = process.platform === 'win32' ? ('windows' as const) : ('unknown' as const);
     const launcher = hostProcess(processEnvironment, process.ppid) ?? unknown;
     const start = { ...who, session, source, host: launcher, project, warning: await warning };
@@ -140,9 +141,9 @@ async function channelWarning(): Promise<string | undefined> {
   return channelFlagWarning(await ancestors(process.ppid));
 }
 
-/** One bounded wait for the store, which is read and never written by what runs in it. */
-async function withStore(work: (store: Store | undefined) => Said | Promise<Said>): Promise<Said> {
-  let store: Store | undefined;
+/** One bounded wait for the store, which is read here; what the gate writes goes by a connection of its own. */
+async function withStore(work: (store: StoreOrFault) => Said | Promise<Said>): Promise<Said> {
+  let store: StoreOrFault;
   try {
     store = await openStoreReadOnly({
       path: placesOf(processEnvironment).database,
@@ -150,12 +151,12 @@ async function withStore(work: (store: Store | undefined) => Said | Promise<Said
       random: systemRandom,
       lockWaitMs: limits.hookStoreWaitMs,
     });
-  } catch (error) {
-    return { stdout: '', stderr: faultLine('inbox', error), outcome: faultOf('inbox', error) };
+  } catch (fault) {
+    store = { fault };
   }
   try {
     return await work(store);
   } finally {
-    store?.close();
+    if (store !== undefined && 'close' in store) store.close();
   }
 }

@@ -59,6 +59,9 @@ function readConfig(file: string): HostConfig {
   return config;
 }
 
+/** A project that cannot be known now is asked for again. */
+const projectAgainMs = 30_000;
+
 /** The plugin's own server is the channel of this session. */
 async function serveNothing(): Promise<void> {
   const end = endOnSignal(async () => {});
@@ -83,8 +86,13 @@ async function serve(config: HostConfig): Promise<void> {
   const unwatch = endWithHost(local, session.process, end);
   const register = async (): Promise<void> => {
     const project = await boundProject(local.environment, () => server?.roots() ?? Promise.resolve([]))();
-    if (isRefusal(project)) return note(project);
     if (ended) return;
+    if (isRefusal(project)) {
+      note(project);
+      // Nobody calls a tool here, by which it would be found later.
+      local.clock.after(projectAgainMs, () => void register().catch(note));
+      return;
+    }
     const listener = sessionListener(local, session);
     const also = listener && { listener, onFault: note };
     const startedAtMs = local.clock.elapsedMs();

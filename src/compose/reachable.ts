@@ -110,9 +110,5 @@ export function sessionListener(local: Local, session: Session): Bell | undefine
 /** Whether a listener of the session waits now. */
 function isArmed(local: Local, sessionId: string): boolean {
   const ids = local.store.read((tx) => tx.identity.chain(sessionId));
-  return ids.some((id) => {
-    const lock = local.locks.tryTake(listenerLockName(id));
-    lock?.release();
-    return lock === undefined;
-  });
+  return ids.some((id) => local.locks.isHeld(listenerLockName(id)));
 }

@@ -1,5 +1,5 @@
-// Stop handlers run side by side. While a gate of the session runs it holds this lock, and leaves its time on it: a listener
-// reads no rows meanwhile, nor before the gate of the Stop that started it has finished, so that the two do not announce the
+// Stop handlers run side by side. From when a gate of the session has something to block for it holds this lock, and it leaves
+// its time on it when it ends: a listener reads no rows meanwhile, nor before the gate of the Stop that started it has finished, so that the two do not announce the
 // same mail.
 
 import type { Lock, Locks } from '../ports/lock.ts';
@@ -33,8 +33,8 @@ export function gateTurn(
       }
     },
     end: () => {
-      locks.stamp(name, clock.nowMs());
       lock?.release();
+      locks.stamp(name, clock.nowMs());
     },
   };
 }

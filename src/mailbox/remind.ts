@@ -7,7 +7,7 @@ import { namesOf } from '../sessions/principals.ts';
 export interface Addressee {
   /** Declared or configured, else the session's own name; undefined where nothing names one. */
   recipient?: string;
-  /** The session, where it is known for certain. */
+  /** The session, as the host names it. */
   session?: string;
   /** Host and environment name different sessions: neither is trusted, and mail for nobody in particular counts alone. */
   doubtful?: boolean;

@@ -8,7 +8,7 @@ import type { Store, Tx } from '../ports/store.ts';
 import { describeError } from '../protocol/errors.ts';
 import { limits } from '../protocol/limits.ts';
 import { boundedLines, gateInstruction, reminderLines } from '../protocol/reminder.ts';
-import { type Addressee, reachOf, waitingFor } from './remind.ts';
+import { type Addressee, reachOf } from './remind.ts';
 
 export interface GateOptions {
   store: Store;
@@ -46,13 +46,17 @@ export async function stopGate(options: GateOptions): Promise<GateOutcome> {
   const root = ids[0] as string;
   const before = ledgerOf(ledgers, ids);
   const { fresh, lines } = store.read((tx) => look(tx, options, before));
-  const problems = before.corrupt ? ['ledger: corrupt'] : [];
+  const problems = before.corrupt.length > 0 ? ['ledger: corrupt'] : [];
   const done = (outcome: GateOutcome['outcome'], reason: string): GateOutcome =>
     problems.length > 0 ? { outcome: 'error', reason: problems.join('; ') } : { outcome, reason };
-  if (fresh.length === 0) return done('skipped', 'nothing new');
-  await options.begin();
+  if (fresh.length === 0) {
+    if (before.corrupt.length > 0) replaceCorrupt(options, root, before, problems);
+    return done('skipped', 'nothing new');
+  }
+  await options.begin().catch((error) => problems.push(`turn: ${describeError(error).code}`));
   try {
     ledgers.write(root, after(before, fresh));
+    for (const id of before.corrupt) if (id !== root) ledgers.write(id, empty);
   } catch (error) {
     problems.push(`ledger: ${describeError(error).code}`);
     // Without a ledger only the first Stop of a turn may be blocked: every later one would be, too.
@@ -72,14 +76,30 @@ export async function stopGate(options: GateOptions): Promise<GateOutcome> {
   return done('notified', `blocked for ${fresh.length}`);
 }
 
+const empty: GateLedger = { floor: 0, blocked: [] };
+
+/** What cannot be understood is said once. */
+function replaceCorrupt(
+  { ledgers }: GateOptions,
+  root: string,
+  { floor, blocked, corrupt }: ReturnType<typeof ledgerOf>,
+  problems: string[],
+): void {
+  try {
+    for (const id of corrupt) ledgers.write(id, id === root ? { floor, blocked } : empty);
+  } catch (error) {
+    problems.push(`ledger: ${describeError(error).code}`);
+  }
+}
+
 /** Of all ids of the session, since the first of a chain may have changed. */
-function ledgerOf(ledgers: Ledgers, ids: readonly string[]): GateLedger & { corrupt: boolean } {
+function ledgerOf(ledgers: Ledgers, ids: readonly string[]): GateLedger & { corrupt: string[] } {
   const found = ids.map((id) => ledgers.read(id));
   const whole = found.filter((one) => one !== undefined && one !== 'corrupt');
   return {
     floor: Math.max(0, ...whole.map(({ floor }) => floor)),
     blocked: whole.flatMap(({ blocked }) => blocked),
-    corrupt: found.includes('corrupt'),
+    corrupt: ids.filter((_, nth) => found[nth] === 'corrupt'),
   };
 }
 
@@ -97,8 +117,8 @@ function look(tx: Tx, { addressee, clock }: GateOptions, ledger: GateLedger) {
     if (page.length < limits.waitingPage) break;
     after = page.at(-1)?.seq as number;
   }
-  const lines = reminderLines(addressee.recipient ?? '', waitingFor(tx, addressee, nowMs));
-  return { fresh, lines };
+  const groups = fresh.length > 0 ? tx.reminders.groups(reach) : [];
+  return { fresh, lines: reminderLines(addressee.recipient ?? '', groups) };
 }
 
 /** The newest in the store are kept; what lies before them counts as blocked for. */

@@ -26,7 +26,9 @@ export async function ancestors(
   for (let next = pid; next > 0 && lines.length < limits.ancestryMax; ) {
     const leftMs = Math.ceil(untilMs - clock.elapsedMs());
     const shown =
-      leftMs > 0 ? await run(['-o', 'ppid=,command=', '-p', String(next)], leftMs).catch(() => '') : '';
+      leftMs > 0
+        ? await run(['-ww', '-o', 'ppid=,command=', '-p', String(next)], leftMs).catch(() => '')
+        : '';
     const [, parent, command] = /^\s*(\d+)\s+(.*\S)/.exec(shown) ?? [];
     if (command === undefined) break;
     lines.push(command);

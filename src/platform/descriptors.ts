@@ -1,20 +1,52 @@
 // Standard input and output by their descriptors: Node's own streams load its network modules, which takes a hook longer
 // than all that it reads and writes.
 
-import { fstatSync, read, statSync, writeSync } from 'node:fs';
+import { closeSync, constants, fstatSync, openSync, readSync, statSync, writeSync } from 'node:fs';
 import { Fault } from '../protocol/errors.ts';
 
 const chunkBytes = 65_536;
+/** How often an input that its writer has not written yet is asked again. */
+const againMs = 2;
 
-/** What is written to stdin, in pieces, until its writer closes it. A piece that is waited for keeps the process alive. */
+/**
+ * What is written to stdin, in pieces, until its writer closes it. Never by a read that blocks: a process whose writer holds
+ * stdin open could not end.
+ */
 export async function* readStdin(): AsyncGenerator<Buffer, void> {
-  for (;;) {
-    const buffer = Buffer.allocUnsafe(chunkBytes);
-    const bytes = await new Promise<number>((resolve) =>
-      read(0, buffer, 0, chunkBytes, null, (error, count) => resolve(error === null ? count : 0)),
-    );
-    if (bytes === 0) return;
-    yield buffer.subarray(0, bytes);
+  const descriptor = openWithoutBlocking();
+  if (descriptor === undefined) {
+    for await (const piece of process.stdin) yield piece as Buffer;
+    return;
+  }
+  try {
+    for (;;) {
+      const piece = readNow(descriptor);
+      if (piece === 'nothing yet') await new Promise((resolve) => setTimeout(resolve, againMs));
+      else if (piece === undefined) return;
+      else yield piece;
+    }
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** Of a pipe, once more and for us alone: the host's own end stays as it is. Undefined for sockets, and without /proc. */
+function openWithoutBlocking(): number | undefined {
+  try {
+    return openSync('/proc/self/fd/0', constants.O_RDONLY | constants.O_NONBLOCK);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Undefined at the end, and where it cannot be read. */
+function readNow(descriptor: number): Buffer | 'nothing yet' | undefined {
+  const buffer = Buffer.allocUnsafe(chunkBytes);
+  try {
+    const bytes = readSync(descriptor, buffer);
+    return bytes === 0 ? undefined : buffer.subarray(0, bytes);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EAGAIN' ? 'nothing yet' : undefined;
   }
 }
 
@@ -31,6 +63,9 @@ export function writeAll(descriptor: 1 | 2, text: string): void {
     }
   }
 }
+
+/** Whether a person types there, or nothing is there at all. Node's own answer loads its network modules. */
+export const isTerminal = (descriptor: number): boolean => fstatSync(descriptor).isCharacterDevice();
 
 /** Node opens the null device where a standard stream was closed. */
 const isNullDevice = (descriptor: number): boolean =>

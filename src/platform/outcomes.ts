@@ -16,8 +16,26 @@ export interface HookOutcome {
 
 /** Throws where it cannot be written. A full log is kept as `<file>.1`, once. */
 export function appendOutcome(file: string, outcome: HookOutcome): void {
-  const bytes = lstatSync(file, { throwIfNoEntry: false })?.size ?? 0;
   const line = `${JSON.stringify(outcome)}\n`;
-  if (bytes > 0 && bytes + Buffer.byteLength(line) > limits.outcomeLogBytesMax) renameSync(file, `${file}.1`);
+  if (isFull(file, line)) makeRoom(file, line);
   appendFileSync(file, line, { mode: 0o600 });
+}
+
+function isFull(file: string, line: string): boolean {
+  const bytes = lstatSync(file, { throwIfNoEntry: false })?.size ?? 0;
+  return bytes > 0 && bytes + Buffer.byteLength(line) > limits.outcomeLogBytesMax;
+}
+
+/** Many hooks may find it full at once: it is moved aside by the first of them, under a name of its own. */
+function makeRoom(file: string, line: string): void {
+  const aside = `${file}.${process.pid}`;
+  try {
+    if (!isFull(file, line)) return;
+    renameSync(file, aside);
+    // Another one was faster, and this is the new log: put back rather than taken for the old one.
+    if (isFull(aside, line)) renameSync(aside, `${file}.1`);
+    else renameSync(aside, file);
+  } catch {
+    // the record is more than the size of its log
+  }
 }

@@ -48,7 +48,7 @@ function ps(pid: number, column: string): string | undefined {
   // Where there is /proc, a process that is not in it is none.
   if (existsSync('/proc/self/stat')) return undefined;
   try {
-    const text = execFileSync('ps', ['-o', column, '-p', String(pid)], {
+    const text = execFileSync('ps', ['-ww', '-o', column, '-p', String(pid)], {
       encoding: 'utf8',
       timeout: psWaitMs,
     }).trim();

@@ -83,7 +83,7 @@ describe('the ancestors', () => {
     const ps = psOf(lines);
     const chain = await ancestors(100, ps);
     expect(chain).toEqual(lines.slice(0, 6));
-    expect(ps.asked[0]).toEqual(['-o', 'ppid=,command=', '-p', '100']);
+    expect(ps.asked[0]).toEqual(['-ww', '-o', 'ppid=,command=', '-p', '100']);
     expect(ps.asked.length).toBe(Math.min(depth + 1, 6));
     expect(channelFlagWarning(chain) === undefined).toBe(depth === 7);
   });

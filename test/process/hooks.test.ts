@@ -394,3 +394,97 @@ describe('the launcher\u2019s record', () => {
     }
   });
 });
+
+describe('10,000 messages', () => {
+  it('[HOST-222] in the store, all of them consumed, make no hook slower by 20 ms; each stays within its bound', async () => {
+    await mail();
+    const fresh = await medians();
+    const store = new BetterSqlite3(database());
+    store.exec(`PRAGMA synchronous = OFF; BEGIN;
+      WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10000)
+        INSERT INTO message (message_id, project, sender, content_type, privacy, created_at, transport, source_host, payload, payload_sha256)
+        SELECT 'm' || i, m.project, 'x', 'text/plain', 'private', m.created_at, 'cli', 'cli', '"x"', m.payload_sha256 FROM n, message m WHERE m.seq = 1;
+      WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10000)
+        INSERT INTO delivery (delivery_id, message_id, project, recipient, target_kind, open)
+        SELECT 'd' || i, 'm' || i, m.project, 'reviewer', 'principal', 0 FROM n, message m WHERE m.seq = 1;
+      WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10000)
+        INSERT INTO receipt (receipt_id, delivery_id, receipt_kind, idempotency_key, value, actor, recorded_at)
+        SELECT 'r' || i, 'd' || i, 'intake', 'k', 'ingested', 'reviewer', '2026-01-01T00:00:00.000Z' FROM n;
+      COMMIT`);
+    store.close();
+    const used = await medians();
+    const bounds = { 'session-start': 300, prompt: 200, 'stop-gate': 200 };
+    // The bounds are those of a quiet machine: twice as much is a defect on any.
+    for (const event of events) {
+      expect([event, used[event] < 2 * bounds[event]]).toEqual([event, true]);
+      expect([event, used[event] - fresh[event] < 20 + 0.5 * fresh[event]]).toEqual([event, true]);
+    }
+  }, 60_000);
+
+  async function medians(): Promise<Record<(typeof events)[number], number>> {
+    const all = { 'session-start': [], prompt: [], 'stop-gate': [] } as Record<
+      (typeof events)[number],
+      number[]
+    >;
+    for (let nth = 0; nth < 20; nth += 1) for (const event of events) all[event].push((await run(event)).ms);
+    const median = (of: number[]) => of.toSorted((a, b) => a - b)[10] as number;
+    return {
+      'session-start': median(all['session-start']),
+      prompt: median(all.prompt),
+      'stop-gate': median(all['stop-gate']),
+    };
+  }
+});
+
+describe('an input', () => {
+  it('[HOST-219] that is never closed is read as far as it came, and the hook ends by itself', async () => {
+    for (const written of ['{"session_id":"s1"}', '{"session_id":']) {
+      const child = spawn(process.execPath, [program, 'hook', 'prompt', '--host', 'claude'], {
+        cwd: home.project,
+        env: { ...home.env, ...env, CLAUDE_PROJECT_DIR: home.project },
+      });
+      child.stdin.write(written);
+      const began = Date.now();
+      const code = await new Promise((resolve) => child.on('exit', resolve));
+      expect([written, code, Date.now() - began < 8_000]).toEqual([written, 0, true]);
+      child.stdin.destroy();
+    }
+    expect(recordsOf(home)).toHaveLength(2);
+  }, 30_000);
+
+  it('[HOST-231] from a pipe that fills late, in pieces, with more than a pipe holds, is read whole', async () => {
+    const shell = (feed: string): Promise<number | null> =>
+      new Promise((resolve) => {
+        const child = spawn(
+          'bash',
+          ['-c', `${feed} | "$0" "$1" hook session-start --host claude`, process.execPath, program],
+          {
+            cwd: home.project,
+            env: { ...home.env, ...env, CLAUDE_PROJECT_DIR: home.project },
+          },
+        );
+        child.on('exit', resolve);
+      });
+    const late = `(printf '{"session'; sleep .3; printf '_id":"s1","source":"startup"}')`;
+    const large = `(printf '{"session_id":"s1","x":"'; head -c 300000 /dev/zero | tr '\\0' y; sleep .2; printf '"}')`;
+    for (const feed of [late, large]) expect(await shell(feed)).toBe(0);
+    expect(recordsOf(home).map(({ reason }) => reason)).toEqual(['lines: 1', 'lines: 1']);
+  });
+
+  it('of a listener that comes late names its session all the same', async () => {
+    await mail();
+    const child = spawn(
+      'bash',
+      ['-c', `(sleep .4; printf '{"session_id":"s1"}') | "$0" "$1" wait`, process.execPath, program],
+      {
+        cwd: home.project,
+        env: { ...home.env, ...env, CLAUDE_PROJECT_DIR: home.project },
+        detached: true,
+      },
+    );
+    const locks = () =>
+      readdirSync(path.join(data(), 'runtime')).filter((name) => name.startsWith('listener-s'));
+    await expect.poll(locks, { timeout: 5_000 }).toEqual(['listener-s1.lock']);
+    process.kill(-(child.pid as number), 'SIGTERM');
+  });
+});

@@ -340,7 +340,7 @@ describe('the channel flag', () => {
       const { banner = '' } = await start(fakePs(level));
       expect([level, banner.includes('the flag for channels is mistyped')]).toEqual([level, level <= 6]);
       expect(calls(level)).toHaveLength(6);
-      expect(calls(level)[0]).toMatch(/^-o ppid=,command= -p \d+$/);
+      expect(calls(level)[0]).toMatch(/^-ww -o ppid=,command= -p \d+$/);
     }
     const quiet = fakePs(8);
     await prompt(quiet);

@@ -1,10 +1,9 @@
 // UserPromptSubmit: what waits, in lines before the model reads the prompt. Costs no turn and is no ring.
 
 import type { Clock } from '../../ports/clock.ts';
-import type { Store } from '../../ports/store.ts';
 import { boundedLines, refusedRecipient } from '../../protocol/reminder.ts';
 import { faultLine, faultOf, hookAnswer, type Outcome } from './outcome.ts';
-import { type Reminded, readLines } from './remind.ts';
+import { type Reminded, readLines, type StoreOrFault } from './remind.ts';
 
 export interface Said {
   stdout: string;
@@ -12,7 +11,7 @@ export interface Said {
   outcome: Outcome;
 }
 
-export function prompt(store: Store | undefined, clock: Clock, { addressee, ignored }: Reminded): Said {
+export function prompt(store: StoreOrFault, clock: Clock, { addressee, ignored }: Reminded): Said {
   const { lines, fault } = readLines(store, clock, addressee);
   return {
     stdout: hookAnswer('UserPromptSubmit', boundedLines(lines)),

@@ -19,9 +19,12 @@ export interface Reading {
   fault?: unknown;
 }
 
-/** @param store undefined where there is none yet: silence */
-export function readLines(store: Store | undefined, clock: Clock, addressee: Addressee): Reading {
+/** None yet: silence. What kept it from being opened is said as any other fault of it. */
+export type StoreOrFault = Store | { fault: unknown } | undefined;
+
+export function readLines(store: StoreOrFault, clock: Clock, addressee: Addressee): Reading {
   if (store === undefined) return { lines: [], unread: 0 };
+  if ('fault' in store) return { lines: [], unread: 0, fault: store.fault };
   try {
     const groups = store.read((tx) => waitingFor(tx, addressee, clock.nowMs()));
     return {

@@ -39,7 +39,7 @@ export async function sessionStart(ports: Ports, start: Start): Promise<Said> {
   const reading =
     'fault' in store ? { lines: [], unread: 0, fault: store.fault } : readLines(open, clock, start.addressee);
   const { ignored, warning } = start;
-  const hint = open === undefined ? undefined : unheard(open, start, reading);
+  const { hint, fault: hintFault } = open === undefined ? {} : unheard(open, start, reading);
   const project = await start.project;
   const context = [
     ...(start.session === undefined || start.principal === undefined
@@ -51,7 +51,9 @@ export async function sessionStart(ports: Ports, start: Start): Promise<Said> {
   ];
   const faults: (readonly [part: string, fault: unknown])[] = [
     ...(linking === undefined ? [] : [['launcher', linking] as const]),
-    ...(reading.fault === undefined ? [] : [['inbox', reading.fault] as const]),
+    ...[reading.fault, hintFault].flatMap((fault) =>
+      fault === undefined ? [] : [['inbox', fault] as const],
+    ),
   ];
   const banner = [
     ...(reading.unread === 0
@@ -106,10 +108,13 @@ function unheard(
   store: Store,
   { addressee, declared }: Start,
   { unread, fault }: Reading,
-): string | undefined {
+): { hint?: string; fault?: unknown } {
   const { recipient } = addressee;
-  if (!declared || recipient === undefined || fault !== undefined || unread > 0) return undefined;
-  return store.read((tx) =>
-    tx.reminders.everSeen(namesOf(tx, recipient)) ? undefined : neverSeen(recipient),
-  );
+  if (!declared || recipient === undefined || fault !== undefined || unread > 0) return {};
+  try {
+    const seen = store.read((tx) => tx.reminders.everSeen(namesOf(tx, recipient)));
+    return seen ? {} : { hint: neverSeen(recipient) };
+  } catch (unread) {
+    return { fault: unread };
+  }
 }

@@ -89,7 +89,9 @@ export async function serveMcp(options: McpOptions): Promise<McpServer> {
       return failure(describeError(new Refusal('invalid_request', `no such tool: ${quoted(name)}`)));
     try {
       const result = await tool.call(toolContext, input, context.mcpReq.signal);
-      return noted(isRefusal(result) ? failure(describeError(result)) : success(result));
+      const answer = isRefusal(result) ? failure(describeError(result)) : success(result);
+      // What a host calls for itself no model reads.
+      return tool.unlisted === true ? answer : noted(answer);
     } catch (error) {
       return failure(describeError(error));
     }
