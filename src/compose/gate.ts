@@ -10,6 +10,7 @@ import { processEnvironment } from '../platform/environment.ts';
 import { ledgersIn } from '../platform/ledgers.ts';
 import { placesOf } from '../platform/paths.ts';
 import { systemRandom } from '../platform/random.ts';
+import { Fault } from '../protocol/errors.ts';
 import { limits } from '../protocol/limits.ts';
 import { refusedRecipient } from '../protocol/reminder.ts';
 import type { HostKind } from '../protocol/session.ts';
@@ -47,6 +48,7 @@ export async function runGate(
   const session = payload.session_id ?? noSession;
   const clock = systemClock;
   const turn = gateTurn({ store, clock }, locksIn(places.runtime), session);
+  let project: string | undefined;
   try {
     const outcome = await stopGate({
       store,
@@ -55,8 +57,12 @@ export async function runGate(
       addressee,
       session,
       active: payload.active,
-      begin: turn.begin,
-      cover: (root, blocked) => cover(places.database, root, blocked),
+      // Whatever may take time comes before the ledger: a gate that is killed after that has told nobody.
+      begin: async () => {
+        project = await projectOfHost(processEnvironment);
+        await turn.begin();
+      },
+      cover: (root, blocked) => cover(places.database, project, root, blocked),
       print: (reason) => writeAll(1, JSON.stringify({ decision: 'block', reason })),
     });
     return { stdout: '', stderr, outcome };
@@ -71,8 +77,13 @@ export async function runGate(
 }
 
 /** Only what the session's own bell would ring for: mail of its project. */
-async function cover(path: string, root: string, blocked: readonly Waiting[]): Promise<void> {
-  const project = await projectOfHost(processEnvironment);
+async function cover(
+  path: string,
+  project: string | undefined,
+  root: string,
+  blocked: readonly Waiting[],
+): Promise<void> {
+  if (project === undefined) throw new Fault('project_unavailable', 'whose ring it is cannot be known');
   const ids = blocked.filter((one) => one.project === project).map(({ delivery_id }) => delivery_id);
   if (ids.length === 0) return;
   const desk = { clock: systemClock, random: systemRandom };

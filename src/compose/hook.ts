@@ -37,6 +37,8 @@ type Event = (typeof events)[number];
 export function main(words: readonly string[]): Promise<void> {
   return orFail(words, async (rest) => {
     const { event, host } = readWords(rest);
+    // A newer manifest than this program: its host goes on, and nothing is recorded under a name that is not known.
+    if (event === undefined) return say(`postbell: this version knows no such hook\n`);
     await leaveRecord(event, host, run(event, host));
     // A host may hold stdin open, and is waited for no longer.
     process.exit(0);
@@ -44,11 +46,14 @@ export function main(words: readonly string[]): Promise<void> {
 }
 
 /** A host that the manifest does not name is no evidence for any. Read by hand: Node's parser takes a hook 1 ms. */
-function readWords([first, ...rest]: readonly string[]): { event: Event; host: HostKind | undefined } {
+function readWords([first, ...rest]: readonly string[]): {
+  event: Event | undefined;
+  host: HostKind | undefined;
+} {
   const event = events.find((one) => one === first);
   const [flag, host, ...surplus] = rest;
   const isHost = flag === undefined || (flag === '--host' && host !== undefined);
-  if (event === undefined || !isHost || surplus.length > 0)
+  if (!isHost || surplus.length > 0 || (event === undefined && host === undefined))
     throw new Fault('usage', `hook takes ${events.join(', ')} and --host claude`);
   return { event, host: host === 'claude' ? 'claude' : undefined };
 }
@@ -144,9 +149,11 @@ async function channelWarning(): Promise<string | undefined> {
 /** One bounded wait for the store, which is read here; what the gate writes goes by a connection of its own. */
 async function withStore(work: (store: StoreOrFault) => Said | Promise<Said>): Promise<Said> {
   let store: StoreOrFault;
+  const { directory, database } = placesOf(processEnvironment);
   try {
+    ensureDirectory(directory);
     store = await openStoreReadOnly({
-      path: placesOf(processEnvironment).database,
+      path: database,
       clock: systemClock,
       random: systemRandom,
       lockWaitMs: limits.hookStoreWaitMs,

@@ -2,14 +2,18 @@
 
 import { fileURLToPath } from 'node:url';
 import { sha256Hex } from '../crypto/hash.ts';
+import { atMost } from '../mailbox/patience.ts';
+import { systemClock } from '../platform/clock.ts';
 import { type Environment, setting } from '../platform/environment.ts';
 import { projectIdentity } from '../platform/project.ts';
 import { Fault, isRefusal, Refusal, type Result } from '../protocol/errors.ts';
+import { limits } from '../protocol/limits.ts';
 import { projectId } from '../protocol/project.ts';
 
-/** Of a host's hook: where it cannot be known, nothing is said and nobody is rung by guess. */
+/** Of a host's hook: where it cannot be known in 2 s, nothing is said and nobody is rung by guess. */
 export function projectOfHost(environment: Environment): Promise<string | undefined> {
-  return projectOf(setting(environment, 'CLAUDE_PROJECT_DIR') ?? '.').catch(() => undefined);
+  const found = projectOf(setting(environment, 'CLAUDE_PROJECT_DIR') ?? '.').catch(() => undefined);
+  return atMost(systemClock, found, limits.hookProjectWaitMs);
 }
 
 /** The automatic project id of the directory. */

@@ -12,9 +12,9 @@ const lockName = (root: string): string => `gate-${root}`;
 const rootOf = (store: Store, session: string): string =>
   store.read((tx) => tx.identity.chain(session)[0]) as string;
 
-/** A listener may look at the lock this very moment. */
-const tries = 5;
-const againMs = 5;
+/** A listener may look at the lock this very moment; another gate is done in a tenth of it. */
+const tries = 200;
+const againMs = 10;
 
 /** The turn of one gate: it holds the lock from when it has something to say, and leaves its time when it has ended. */
 export function gateTurn(

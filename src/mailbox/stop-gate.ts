@@ -44,8 +44,8 @@ export async function stopGate(options: GateOptions): Promise<GateOutcome> {
   const { store, ledgers, session, active } = options;
   const ids = store.read((tx) => tx.identity.chain(session));
   const root = ids[0] as string;
-  const before = ledgerOf(ledgers, ids);
-  const { fresh, lines } = store.read((tx) => look(tx, options, before));
+  let before = ledgerOf(ledgers, ids);
+  let { fresh, lines } = store.read((tx) => look(tx, options, before));
   const problems = before.corrupt.length > 0 ? ['ledger: corrupt'] : [];
   const done = (outcome: GateOutcome['outcome'], reason: string): GateOutcome =>
     problems.length > 0 ? { outcome: 'error', reason: problems.join('; ') } : { outcome, reason };
@@ -54,6 +54,10 @@ export async function stopGate(options: GateOptions): Promise<GateOutcome> {
     return done('skipped', 'nothing new');
   }
   await options.begin().catch((error) => problems.push(`turn: ${describeError(error).code}`));
+  // Another gate of the session may have blocked meanwhile.
+  before = ledgerOf(ledgers, ids);
+  ({ fresh, lines } = store.read((tx) => look(tx, options, before)));
+  if (fresh.length === 0) return done('skipped', 'nothing new');
   try {
     ledgers.write(root, after(before, fresh));
     for (const id of before.corrupt) if (id !== root) ledgers.write(id, empty);

@@ -79,12 +79,17 @@ function fileFault(error: unknown, file: string): Fault {
   });
 }
 
+/** More than any file of ours has. */
+const privateBytesMax = 1_048_576;
+
 /** Reads a file only this account can read. Undefined where there is none; Fault `insecure_path` for anything else. */
 export function readPrivateFile(file: string): string | undefined {
   try {
     const stat = lstatSync(file);
     const isPrivate = stat.isFile() && stat.uid === process.getuid?.() && (stat.mode & othersMask) === 0;
     if (!isPrivate) throw insecure(file, stat);
+    if (stat.size > privateBytesMax)
+      throw new Fault('insecure_path', `${file} has ${stat.size} bytes and is none of ours`);
     return readFileSync(file, 'utf8');
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;

@@ -2,6 +2,7 @@
 // Reasons are codes and counts; never payload, names or SQL.
 
 import { appendFileSync, lstatSync, renameSync } from 'node:fs';
+import { Fault } from '../protocol/errors.ts';
 import { limits } from '../protocol/limits.ts';
 
 export interface HookOutcome {
@@ -17,6 +18,8 @@ export interface HookOutcome {
 /** Throws where it cannot be written. A full log is kept as `<file>.1`, once. */
 export function appendOutcome(file: string, outcome: HookOutcome): void {
   const line = `${JSON.stringify(outcome)}\n`;
+  if (lstatSync(file, { throwIfNoEntry: false })?.isFile() === false)
+    throw new Fault('insecure_path', `not a regular file: ${file}`);
   if (isFull(file, line)) makeRoom(file, line);
   appendFileSync(file, line, { mode: 0o600 });
 }

@@ -90,7 +90,7 @@ function git(directory: string, words: readonly string[]): Promise<string> {
     execFile(
       'git',
       ['-C', directory, ...words],
-      { encoding: 'utf8', timeout: gitWaitMs, env },
+      { encoding: 'utf8', timeout: gitWaitMs, killSignal: 'SIGKILL', env },
       (error, stdout) => {
         if (error === null) resolve(stdout.trim());
         else

@@ -92,6 +92,14 @@ describe('hook-activity', () => {
       'hooks ended with errors in 7 days: wait store_busy (2), remind store_busy (1)',
     );
     expect(of(line('2029-12-01T00:00:00.000Z'))).toMatchObject({ level: 'pass' });
+    for (const torn of ['null', '{"hook":"pro', line('no time')])
+      expect(of(torn)).toMatchObject({
+        level: 'warn',
+        text: '1 of 1 lines of hook-outcomes.jsonl are unreadable',
+      });
+    expect(
+      of(line('2030-01-02T00:00:00.000Z', { reason: 'inbox: uncaught store_unreadable' })).text,
+    ).toContain('wait inbox: uncaught store_unreadable (1)');
     expect(of(line('2030-01-07T00:00:00.000Z', { outcome: 'skipped' }))).toMatchObject({ level: 'pass' });
   });
 

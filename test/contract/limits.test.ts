@@ -254,6 +254,7 @@ const inner: Name[] = [
   'exactSessionWaitMs',
   'routerCallWaitMs',
   'hookInputWaitMs',
+  'hookProjectWaitMs',
   'hookStoreWaitMs',
   'answerBytesMax',
   'ringsShown',

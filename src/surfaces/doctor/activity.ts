@@ -6,7 +6,7 @@ import { type DoctorFacts, unseen } from './facts.ts';
 
 const askedMs = 7 * 86_400_000;
 /** Hooks and reasons are codes; anything else is not shown. */
-const code = /^[\w.:-]{1,64}$/;
+const code = /^[\w.:; -]{1,120}$/;
 
 interface Run {
   hook: string;
@@ -37,10 +37,11 @@ export function hookActivity({ outcomes, nowMs }: DoctorFacts): Finding {
       text: `hooks ended with errors in 7 days: ${counted(errors)}`,
       hint: 'mend what the other rows say; the lines are in hook-outcomes.jsonl',
     });
-  const last = Math.max(...runs.map(({ atMs }) => atMs));
+  const last = runs.at(-1);
+  const since = last === undefined ? '' : `, the last at ${new Date(last.atMs).toISOString()}`;
   return worst(findings, {
     level: 'pass',
-    text: `no error of a hook in 7 days; runs on record: ${runs.length}, the last at ${new Date(last).toISOString()}`,
+    text: `no error of a hook in 7 days; runs on record: ${runs.length}${since}`,
   });
 }
 

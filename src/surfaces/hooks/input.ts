@@ -40,7 +40,7 @@ export async function readPayload(
   const { session_id, source, hook_event_name, stop_hook_active, turn_id, agent_id, agent_type } = parsed;
   return {
     active: stop_hook_active === true,
-    subagent: agent_id !== undefined || agent_type !== undefined,
+    subagent: [agent_id, agent_type].some((one) => typeof one === 'string' && one !== ''),
     ...(typeof session_id === 'string' && isSessionId(session_id) && { session_id }),
     ...(typeof source === 'string' && { source }),
     ...(typeof turn_id === 'string' && { turn_id }),
