@@ -5,10 +5,12 @@
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { channel, channelBell } from '../hosts/claude-code/channel.ts';
+import { ancestors } from '../platform/ancestry.ts';
 import { type Environment, processEnvironment } from '../platform/environment.ts';
 import { readPlacedFile } from '../platform/files.ts';
 import { placesOf, socketNamed } from '../platform/paths.ts';
 import { say } from '../platform/stderr.ts';
+import { channelServer, opensChannel } from '../protocol/channel-flag.ts';
 import { Fault, isRefusal } from '../protocol/errors.ts';
 import { type HostConfig, readHostConfig } from '../protocol/host-config.ts';
 import { hex } from '../protocol/id.ts';
@@ -33,7 +35,9 @@ export function main(words: readonly string[]): Promise<void> {
   return orFail(words, async (rest) => {
     const file = readWords(rest);
     if (process.platform === 'win32') throw new Fault('unsupported_platform', 'no host runs on Windows');
-    await (channelsOn(processEnvironment) ? serveNothing() : serve(readConfig(file)));
+    const opened = opensChannel(await ancestors(process.ppid), channelServer);
+    const silent = channelsOn(processEnvironment) || opened === false;
+    await (silent ? serveNothing() : serve(readConfig(file)));
   });
 }
 
@@ -62,7 +66,7 @@ function readConfig(file: string): HostConfig {
 /** A project that cannot be known now is asked for again. */
 const projectAgainMs = 30_000;
 
-/** The plugin's own server is the channel of this session. */
+/** The plugin's own server is the channel of this session, or it was started without the flag: then nothing of ours shows. */
 async function serveNothing(): Promise<void> {
   const end = endOnSignal(async () => {});
   await serveMcp({ input: process.stdin, output: process.stdout, onInitialized: () => {}, onClosed: end });

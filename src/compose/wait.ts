@@ -1,4 +1,4 @@
-// `postbell wait`: the listener that Claude Code starts at SessionStart and at each Stop.
+// `postbell wait`: the listener that Claude Code starts at SessionStart, with each prompt and at each Stop.
 
 import { parseArgs } from 'node:util';
 import { listenerBell } from '../hosts/claude-code/bell.ts';

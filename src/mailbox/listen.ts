@@ -1,4 +1,4 @@
-// The Stop listener's side of the bell: the next batch of a session's listener rows, and the cursor that covers
+// The listener's side of the bell: the next batch of a session's listener rows, and the cursor that covers
 // exactly what was printed.
 
 import type { Tx } from '../ports/store.ts';

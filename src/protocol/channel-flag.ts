@@ -9,6 +9,12 @@ export const channelPlugin = 'plugin:postbell@postbell';
 const flagWord = channelFlag.slice(2);
 const isClaude = /^(?:\S*\/)?(?:(?:node|bun)\s+(?:\S*\/)?)?claude(?:\.exe|\.m?js)?(?=\s|$)/;
 
+/** Whether the host that runs this session was told to open that channel; undefined where the host is not found. */
+export function opensChannel(chain: readonly string[], channel: string): boolean | undefined {
+  const words = chain.find((line) => isClaude.test(line))?.split(/\s+/);
+  return words?.some((word) => word.startsWith(channelFlag)) && words.includes(channel);
+}
+
 /**
  * One line for the person where the flag of the host that runs this session is mistyped or forgotten; undefined where it is
  * right, no channel is meant, or the host is not found.

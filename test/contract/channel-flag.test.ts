@@ -3,7 +3,7 @@
 import { spawn } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import { ancestors, type RunPs } from '../../src/platform/ancestry.ts';
-import { channelFlagWarning } from '../../src/protocol/channel-flag.ts';
+import { channelFlagWarning, opensChannel } from '../../src/protocol/channel-flag.ts';
 import { FakeClock } from './clock.ts';
 
 const flag = '--dangerously-load-development-channels';
@@ -111,5 +111,18 @@ describe('the ancestors', () => {
     }
     await new Promise((resolve) => child.on('close', resolve));
     expect(await ancestors(child.pid as number)).toEqual([]);
+  });
+});
+
+describe('a host', () => {
+  it('was told to open a channel where its command line has flag and name, and not where it has neither or one', () => {
+    const of = (line: string) => opensChannel(['sh -c x', line], server);
+    expect([of(`claude ${flag} ${server}`), of(`claude --model x ${flag} ${server}`)]).toEqual([true, true]);
+    expect([of('claude'), of(`claude ${server}`), of(`claude ${flag} plugin:other@other`)]).toEqual([
+      false,
+      false,
+      false,
+    ]);
+    expect([of('bash'), opensChannel([], server)]).toEqual([undefined, undefined]);
   });
 });
