@@ -1,7 +1,7 @@
 // One account owns the store, the router and the hosts: what another account of the machine is kept from, and what people are
 // told about it.
 
-import { chmodSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Home, makeHome, until } from './home.ts';
@@ -43,8 +43,10 @@ describe('[SES-003] another account', () => {
     const socket = path.join(data(), 'router-v1.sock');
     await routerAt(socket);
     expect(statSync(data()).mode & 0o777).toBe(0o700);
-    const open = path.join(home.dir, 'open');
-    mkdirSync(open, { mode: 0o755 });
+    // Not below the home, which may lie in a folder that is nobody else's.
+    const open = mkdtempSync('/tmp/pb-open-');
+    home.atLast(() => rmSync(open, { recursive: true, force: true }));
+    chmodSync(open, 0o755);
     const shown = path.join(open, 'r.sock');
     await routerAt(shown, { POSTBELL_HOME: path.join(home.dir, 'more'), POSTBELL_ROUTER_SOCKET: shown });
     if (!isRoot) return;
