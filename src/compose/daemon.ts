@@ -17,7 +17,7 @@ import { type RouterServer, routerServer } from '../router/server.ts';
 import { draftOf } from '../router/socket-owner.ts';
 import { Leases } from '../sessions/leases.ts';
 import { beginRun } from '../sessions/router-run.ts';
-import { tryTake } from '../store/lock.ts';
+import { takeFile } from '../store/lock.ts';
 import type { Ground } from './store.ts';
 
 export interface Daemon {
@@ -124,7 +124,7 @@ interface PublicSocket {
 
 /** Kept by the running router, and freed by any death of it. */
 async function takeStartLock(ground: RouterGround): Promise<Lock> {
-  const lock = tryTake(ground.places.routerLock);
+  const lock = takeFile(ground.places.routerLock);
   if (lock !== undefined) return lock;
   if ((await probe(ground.places.routerSocket, ground.clock)) === 'answers')
     throw new Fault('router_already_running', `a router holds ${ground.places.routerSocket}`);

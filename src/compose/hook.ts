@@ -15,15 +15,17 @@ import { say } from '../platform/stderr.ts';
 import { fileWake } from '../platform/wake.ts';
 import { channelFlagWarning } from '../protocol/channel-flag.ts';
 import { Fault } from '../protocol/errors.ts';
+import type { HookOutcome } from '../protocol/hook-outcome.ts';
 import { limits } from '../protocol/limits.ts';
 import { sessionScopedPrincipal } from '../protocol/scope.ts';
 import type { HostKind } from '../protocol/session.ts';
 import { openStoreReadOnly } from '../store/open-read-only.ts';
 import { type HookPayload, readPayload } from '../surfaces/hooks/input.ts';
-import { faultOf, type Outcome } from '../surfaces/hooks/outcome.ts';
-import { prompt, type Said } from '../surfaces/hooks/prompt.ts';
+import { faultOf, type Said } from '../surfaces/hooks/outcome.ts';
+import { prompt } from '../surfaces/hooks/prompt.ts';
 import type { StoreOrFault } from '../surfaces/hooks/remind.ts';
 import { sessionStart } from '../surfaces/hooks/session-start.ts';
+import { stop } from '../surfaces/hooks/stop-gate.ts';
 import { note, orFail } from './failure.ts';
 import { runGate } from './gate.ts';
 import { hostProcess } from './identity.ts';
@@ -58,7 +60,11 @@ function readWords([first, ...rest]: readonly string[]): {
   return { event, host: host === 'claude' ? 'claude' : undefined };
 }
 
-async function leaveRecord(hook: Event, host: HostKind | undefined, work: Promise<Outcome>): Promise<void> {
+async function leaveRecord(
+  hook: Event,
+  host: HostKind | undefined,
+  work: Promise<HookOutcome>,
+): Promise<void> {
   const outcome = await work.catch((error: unknown) => {
     note(error);
     return faultOf('hook', error);
@@ -73,7 +79,7 @@ async function leaveRecord(hook: Event, host: HostKind | undefined, work: Promis
   }
 }
 
-async function run(event: Event, host: HostKind | undefined): Promise<Outcome> {
+async function run(event: Event, host: HostKind | undefined): Promise<HookOutcome> {
   const clock = systemClock;
   // Git runs while the input is read and the store opens.
   const project = event === 'session-start' ? projectOfHost(processEnvironment) : undefined;
@@ -84,7 +90,9 @@ async function run(event: Event, host: HostKind | undefined): Promise<Outcome> {
     event === 'session-start'
       ? await startSession(payload, host, who, project as Promise<string | undefined>)
       : await withStore((store) =>
-          event === 'prompt' ? prompt(store, clock, who) : runGate(store, host, payload, who),
+          event === 'prompt'
+            ? prompt(store, clock, who)
+            : stop({ store, host, payload, reminded: who }, (open) => runGate(open, payload, who.addressee)),
         );
   if (said.stderr !== '') say(said.stderr);
   if (said.stdout !== '') writeAll(1, said.stdout);
@@ -96,8 +104,6 @@ async function run(event: Event, host: HostKind | undefined): Promise<Outcome> {
     reason: `${payload.problem === undefined ? '' : 'input '}${problem}; ${reason}`,
   };
 }
-
-export type Who = ReturnType<typeof whoOf>;
 
 /** By the payload, the environment and the owner's word. The environment may name another session: then neither counts. */
 function whoOf({ session_id }: HookPayload, host: HostKind | undefined) {
@@ -112,13 +118,13 @@ function whoOf({ session_id }: HookPayload, host: HostKind | undefined) {
     ...(session_id !== undefined && { session: session_id }),
     ...(doubtful && { doubtful }),
   };
-  return { addressee, declared, principal: recipient, ...(ignored !== undefined && { ignored }) };
+  return { addressee, declared, ...(ignored !== undefined && { ignored }) };
 }
 
 async function startSession(
   payload: HookPayload,
   host: HostKind | undefined,
-  who: Who,
+  who: ReturnType<typeof whoOf>,
   project: Promise<string | undefined>,
 ): Promise<Said> {
   const ground = await openGround({ lockWaitMs: limits.hookStoreWaitMs }).catch((fault: unknown) => ({

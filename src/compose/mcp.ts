@@ -65,16 +65,12 @@ async function serve(flags: Flags): Promise<void> {
   const bell = (): Bell | undefined =>
     isChannel ? channelBell(throughServer(() => server)) : sessionListener(local, session);
   const turn = { atMs: local.clock.elapsedMs() };
-  const caller = (): Caller & { session: string } => {
-    // Whoever calls a tool is in a turn.
-    turn.atMs = local.clock.elapsedMs();
-    return {
-      transport: 'mcp',
-      source_host: server?.clientName() ?? 'mcp',
-      session: (session.process && sessionOfHost(local.store, session.process)) ?? session.id,
-      principal: session.principal,
-    };
-  };
+  const caller = (): Caller & { session: string } => ({
+    transport: 'mcp',
+    source_host: server?.clientName() ?? 'mcp',
+    session: (session.process && sessionOfHost(local.store, session.process)) ?? session.id,
+    principal: session.principal,
+  });
   // With its connection or at a signal, whichever comes first; later work is left to the store.
   const end = endOnSignal(async () => {
     unwatch();
@@ -86,6 +82,9 @@ async function serve(flags: Flags): Promise<void> {
     context: {
       desk: local,
       caller,
+      inTurn: () => {
+        turn.atMs = local.clock.elapsedMs();
+      },
       project,
       events: session.host === 'claude' ? { intervalMs: progressIntervalMs(local.environment) } : undefined,
       get ringAgain() {

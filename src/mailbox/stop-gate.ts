@@ -6,6 +6,7 @@ import type { Clock } from '../ports/clock.ts';
 import type { GateLedger, Ledgers } from '../ports/ledger.ts';
 import type { Store, Tx } from '../ports/store.ts';
 import { describeError } from '../protocol/errors.ts';
+import type { HookOutcome } from '../protocol/hook-outcome.ts';
 import { limits } from '../protocol/limits.ts';
 import { boundedLines, gateInstruction, reminderLines } from '../protocol/reminder.ts';
 import { type Addressee, reachOf } from './remind.ts';
@@ -34,20 +35,14 @@ export interface Waiting {
   project: string;
 }
 
-/** `reason` is a code or a count. */
-export interface GateOutcome {
-  outcome: 'notified' | 'skipped' | 'error';
-  reason: string;
-}
-
-export async function stopGate(options: GateOptions): Promise<GateOutcome> {
+export async function stopGate(options: GateOptions): Promise<HookOutcome> {
   const { store, ledgers, session, active } = options;
   const ids = store.read((tx) => tx.identity.chain(session));
   const root = ids[0] as string;
   let before = ledgerOf(ledgers, ids);
   let { fresh, lines } = store.read((tx) => look(tx, options, before));
   const problems = before.corrupt.length > 0 ? ['ledger: corrupt'] : [];
-  const done = (outcome: GateOutcome['outcome'], reason: string): GateOutcome =>
+  const done = (outcome: HookOutcome['outcome'], reason: string): HookOutcome =>
     problems.length > 0 ? { outcome: 'error', reason: problems.join('; ') } : { outcome, reason };
   if (fresh.length === 0) {
     if (before.corrupt.length > 0) replaceCorrupt(options, root, before, problems);

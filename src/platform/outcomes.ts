@@ -3,21 +3,20 @@
 
 import { appendFileSync, lstatSync, renameSync } from 'node:fs';
 import { Fault } from '../protocol/errors.ts';
+import type { HookOutcome } from '../protocol/hook-outcome.ts';
 import { limits } from '../protocol/limits.ts';
 
-export interface HookOutcome {
+export interface HookRecord extends HookOutcome {
   hook: string;
   /** ISO 8601 UTC. */
   time: string;
   /** As the manifest names it; null where it names none. */
   host: string | null;
-  outcome: 'wrote' | 'notified' | 'skipped' | 'error';
-  reason: string;
 }
 
 /** Throws where it cannot be written. A full log is kept as `<file>.1`, once. */
-export function appendOutcome(file: string, outcome: HookOutcome): void {
-  const line = `${JSON.stringify(outcome)}\n`;
+export function appendOutcome(file: string, record: HookRecord): void {
+  const line = `${JSON.stringify(record)}\n`;
   if (lstatSync(file, { throwIfNoEntry: false })?.isFile() === false)
     throw new Fault('insecure_path', `not a regular file: ${file}`);
   if (isFull(file, line)) makeRoom(file, line);

@@ -18,7 +18,7 @@ export function locksIn(directory: string): Locks {
   return {
     isHeld: (name) => {
       if (statOf(name) === undefined) return false;
-      const lock = tryTake(fileOf(name));
+      const lock = takeFile(fileOf(name));
       lock?.release();
       return lock === undefined;
     },
@@ -34,7 +34,7 @@ export function locksIn(directory: string): Locks {
       for (let tries = 1; ; tries += 1)
         try {
           mkdirSync(directory, { recursive: true, mode: 0o700 });
-          return tryTake(file);
+          return takeFile(file);
         } catch (error) {
           if (tries === triesMax) throw error;
         }
@@ -45,7 +45,7 @@ export function locksIn(directory: string): Locks {
 const triesMax = 5;
 
 /** Takes the lock file at `file`, or answers undefined where another holds it. Faults of its path. */
-export function tryTake(file: string): Lock | undefined {
+export function takeFile(file: string): Lock | undefined {
   const driver = open(file);
   try {
     driver.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE');

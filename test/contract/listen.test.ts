@@ -166,6 +166,8 @@ describe('the listener', () => {
       bell: listenerBell(desk),
       ringing: async () => undefined,
       renewAfterMs: 3_000_000,
+
+      stoppedAtMs: undefined,
       print: (text) => printed.push(text),
       ended: new AbortController().signal,
       ...over,

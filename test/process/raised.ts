@@ -7,7 +7,7 @@ import { systemClock } from '../../src/platform/clock.ts';
 import { systemRandom } from '../../src/platform/random.ts';
 import type { ErrorCode } from '../../src/protocol/errors.ts';
 import { version } from '../../src/protocol/version.ts';
-import { tryTake } from '../../src/store/lock.ts';
+import { takeFile } from '../../src/store/lock.ts';
 import { openStore } from '../../src/store/open.ts';
 import { fillDisk, smallDisk } from './fake-disk.ts';
 import { fakeRouter } from './fake-router.ts';
@@ -216,7 +216,7 @@ export const raised = {
   router_already_running: { own: startRouter, ...startingRouter },
   router_start_in_progress: {
     own: (home, data) => {
-      const lock = tryTake(path.join(data, 'router-v1.lock'));
+      const lock = takeFile(path.join(data, 'router-v1.lock'));
       home.atEnd(() => lock?.release());
     },
     ...startingRouter,

@@ -104,6 +104,8 @@ describe('postbell wait', () => {
       bell: listenerBell(desk),
       ringing: async () => undefined,
       renewAfterMs: limits.listenerRenewSecondsMax * 1_000,
+
+      stoppedAtMs: undefined,
       print: (text) => printed.push(text),
       ended: new AbortController().signal,
     });

@@ -211,6 +211,8 @@ export function runListener(options: ListenerOptions): Promise<0 | 2> {
     hostAlive,
     unattended,
     renewAfterMs: 3_000_000,
+
+    stoppedAtMs: undefined,
     print,
     ended: new AbortController().signal,
   });

@@ -4,11 +4,11 @@
 import type { Clock } from '../../ports/clock.ts';
 import type { Store } from '../../ports/store.ts';
 import type { Wake } from '../../ports/wake.ts';
+import type { HookOutcome } from '../../protocol/hook-outcome.ts';
 import { boundedLines, identityLine, neverSeen, refusedRecipient } from '../../protocol/reminder.ts';
 import { type HostProcess, recordSessionStart } from '../../sessions/alias.ts';
 import { namesOf } from '../../sessions/principals.ts';
-import { codeOf, faultLine, faultOf, hookAnswer, type Outcome } from './outcome.ts';
-import { outcomeOf, type Said } from './prompt.ts';
+import { codeOf, faultLine, faultOf, hookAnswer, outcomeOf, refusalLine, type Said } from './outcome.ts';
 import { type Reading, type Reminded, readLines } from './remind.ts';
 
 export interface Start extends Reminded {
@@ -18,8 +18,6 @@ export interface Start extends Reminded {
   declared: boolean;
   /** A word for why it is not known who runs the session: then nothing links its ids, which is recorded. */
   host: HostProcess | 'unknown' | 'windows';
-  /** Under which the session is registered. */
-  principal: string | undefined;
   project: Promise<string | undefined>;
   /** What the person must know of how the host was launched. */
   warning?: string | undefined;
@@ -36,15 +34,15 @@ export async function sessionStart(ports: Ports, start: Start): Promise<Said> {
   const { store, clock } = ports;
   const open = 'fault' in store ? undefined : store;
   const linking = open === undefined ? undefined : await link({ ...ports, store: open }, start);
-  const reading =
-    'fault' in store ? { lines: [], unread: 0, fault: store.fault } : readLines(open, clock, start.addressee);
+  const reading = readLines(store, clock, start.addressee);
   const { ignored, warning } = start;
+  const { recipient } = start.addressee;
   const { hint, fault: hintFault } = open === undefined ? {} : unheard(open, start, reading);
   const project = await start.project;
   const context = [
-    ...(start.session === undefined || start.principal === undefined
+    ...(start.session === undefined || recipient === undefined
       ? []
-      : [identityLine(start.session, start.principal, project)]),
+      : [identityLine(start.session, recipient, project)]),
     ...(ignored === undefined ? [] : [refusedRecipient(ignored)]),
     ...(hint === undefined ? [] : [hint]),
     ...reading.lines,
@@ -71,19 +69,16 @@ export async function sessionStart(ports: Ports, start: Start): Promise<Said> {
       boundedLines(context),
       banner === '' ? undefined : `Postbell: ${banner}`,
     ),
-    stderr: [
-      ...(ignored === undefined ? [] : [`${refusedRecipient(ignored)}\n`]),
-      ...faults.map(([part, fault]) => faultLine(part, fault)),
-    ].join(''),
+    stderr: refusalLine(ignored) + faults.map(([part, fault]) => faultLine(part, fault)).join(''),
     outcome:
       first === undefined
-        ? unlinked(start, outcomeOf(reading.lines.length + (hint === undefined ? 0 : 1), ignored, undefined))
+        ? unlinked(start, outcomeOf(reading.lines.length + (hint === undefined ? 0 : 1), ignored))
         : faultOf(...first),
   };
 }
 
 /** A session whose ids nobody can link, by the record of its start. Windows has no such link. */
-function unlinked({ host, session }: Start, outcome: Outcome): Outcome {
+function unlinked({ host, session }: Start, outcome: HookOutcome): HookOutcome {
   if (typeof host !== 'string' || session === undefined) return outcome;
   const reason = `launcher: ${host}; ${outcome.reason}`;
   return { outcome: host === 'windows' ? outcome.outcome : 'error', reason };

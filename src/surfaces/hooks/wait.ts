@@ -6,21 +6,19 @@ import type { Desk } from '../../mailbox/desk.ts';
 import { afterGates } from '../../mailbox/gate-turn.ts';
 import { type Batch, commitBatch, heldBackMs, nextBatch } from '../../mailbox/listen.ts';
 import { listenerLockName } from '../../mailbox/notifier.ts';
-import type { Lock, Locks } from '../../ports/lock.ts';
+import type { Lock } from '../../ports/lock.ts';
 import { renewalText } from '../../protocol/notices.ts';
 import { type StandIn, type StandInOptions, standIn } from './stand-in.ts';
 import { whileBusy } from './while-busy.ts';
 
 export interface WaitOptions extends StandInOptions {
   desk: Pick<Desk, 'store' | 'clock' | 'wake' | 'random'>;
-  locks: Locks;
-  session: string;
   /** Names the host process, if it is known; one listener a host. */
   host: string | undefined;
   hostAlive(): boolean;
   renewAfterMs: number;
   /** When this process began, if a Stop began it: then a gate runs beside it. */
-  stoppedAtMs?: number | undefined;
+  stoppedAtMs: number | undefined;
   /** Writes and flushes; throws where the reader is gone. */
   print(text: string): void;
   ended: AbortSignal;
@@ -37,7 +35,7 @@ export async function waitForMail(options: WaitOptions): Promise<0 | 2> {
   const renewAtMs = options.desk.clock.elapsedMs() + options.renewAfterMs;
   const events = eventsOf(options);
   const server = standIn(options);
-  const gatesAreDone = afterGates({ ...options, stoppedAtMs: options.stoppedAtMs });
+  const gatesAreDone = afterGates(options);
   try {
     for (;;) {
       const locks = await takeLocks(options, events);

@@ -1,3 +1,4 @@
+import { pause } from '../../mailbox/patience.ts';
 import type { Clock } from '../../ports/clock.ts';
 import { Fault } from '../../protocol/errors.ts';
 
@@ -18,7 +19,7 @@ export async function whileBusy<T>(
     } catch (error) {
       if (!(error instanceof Fault && error.code === 'store_busy')) throw error;
     }
-    await new Promise<void>((resolve) => clock.after(pauseMs, resolve));
+    await pause(clock, pauseMs);
   }
   return undefined;
 }

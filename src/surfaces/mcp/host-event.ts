@@ -32,6 +32,7 @@ async function between(context: ToolContext, { session_id }: HostEvent): Promise
   const caller = context.caller();
   const { session } = caller;
   if (session === undefined || events === undefined || !isOwn(context, session, session_id)) return {};
+  context.inTurn();
   const project: Result<string> = await context.project();
   const mail = isRefusal(project) ? [] : await midTurn(desk, { caller: { ...caller, session }, project });
   const { intervalMs, lastNudgeMs: lastMs } = events;

@@ -88,6 +88,7 @@ export async function serveMcp(options: McpOptions): Promise<McpServer> {
     if (tool === undefined || toolContext === undefined)
       return failure(describeError(new Refusal('invalid_request', `no such tool: ${quoted(name)}`)));
     try {
+      if (tool.unlisted !== true) toolContext.inTurn();
       const result = await tool.call(toolContext, input, context.mcpReq.signal);
       const answer = isRefusal(result) ? failure(describeError(result)) : success(result);
       // What a host calls for itself no model reads.

@@ -28,6 +28,8 @@ import { objectSchema } from './schema.ts';
 export interface ToolContext {
   desk: Desk;
   caller(): Caller;
+  /** A turn of the session is known to run now. */
+  inTurn(): void;
   /** The session's bound project. */
   project(): Promise<Result<string>>;
   /** Rings the session once more; undefined where this process holds no bell. */
