@@ -158,7 +158,8 @@ and a payload that holds the code. Nothing else is asked of you.`;
 /** Sends the code, and waits for the answer; what was left by then. */
 async function exchange({ until, ask, say }, { home, office, project, session, patienceMs }) {
   await ask('Let the session be idle, and do not type into it. Press Enter to send:');
-  const code = randomBytes(9).toString('base64url');
+  // Never begins with a hyphen, which a command line takes for an option.
+  const code = randomBytes(9).toString('hex');
   const to = ['--project', project, '--recipient', session.principal_id];
   const key = ['--sender', self, '--idempotency-key', code, '--payload-stdin'];
   const sent = await office.answer(['message', 'send', ...to, ...key], bodyOf(code));
@@ -190,29 +191,39 @@ function writeReport(file, report) {
   renameSync(draft, file);
 }
 
-/** @returns the report */
+/** @returns the report, once the session has ended: its server would make the data directory again */
 async function check(terminal, { flags, home, versions }) {
   const day = new Date().toISOString().slice(0, 10);
   const { channel, patienceMs } = flags;
-  const office = postbellIn(home);
   const rows = [];
-  const report = (more) => reportOf({ channel, day, versions, ...more });
-  try {
-    await identify(terminal, { home, channel, rows });
-    // The project of this directory, by a note of the check to itself.
-    const { project } = await office.answer(['send', self, '--json'], 'the check begins');
-    const scene = { home, office, project, channel, patienceMs, rows };
-    const { session, attendance } = await findSession(terminal, scene);
-    const facts = await exchange(terminal, { ...scene, session });
-    const verdict = judge({ ...facts, channel, day, versions });
-    await terminal.ask('End the session there (/exit), then press Enter:').catch(() => {});
-    return report({ result: verdict.result, rows: [...rows, ...verdict.rows], attendance });
-  } catch (error) {
+  const found = await look(terminal, { home, channel, patienceMs, rows, day, versions }).catch((error) => {
     if (!(error instanceof Stopped)) throw error;
-    return report({
-      result: 'stopped',
-      rows: [...rows, { id: 'stopped', result: 'fail', text: error.message }],
-    });
+    return { result: 'stopped', rows: [{ id: 'stopped', result: 'fail', text: error.message }] };
+  });
+  await terminal.ask('End the session there (/exit), then press Enter:').catch(() => {});
+  return reportOf({ channel, day, versions, ...found, rows: [...rows, ...found.rows] });
+}
+
+/** From the owner's own look to the verdict. */
+async function look(terminal, { home, channel, patienceMs, rows, day, versions }) {
+  const office = postbellIn(home);
+  await identify(terminal, { home, channel, rows });
+  // The project of this directory, by a note of the check to itself.
+  const { project } = await office.answer(['send', self, '--json'], 'the check begins');
+  const scene = { home, office, project, channel, patienceMs, rows };
+  const { session, attendance } = await findSession(terminal, scene);
+  const facts = await exchange(terminal, { ...scene, session });
+  const verdict = judge({ ...facts, channel, day, versions });
+  return { result: verdict.result, rows: verdict.rows, attendance };
+}
+
+/** A server that still ends may write into it once more. */
+function isRemoved(home) {
+  try {
+    rmSync(home, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
+    return true;
+  } catch {
+    return false;
   }
 }
 
@@ -230,8 +241,7 @@ async function main(words) {
   } finally {
     terminal.close();
     await postbellIn(home).command(['router', 'stop']);
-    if (flags.keep) terminal.say(`Kept: ${home}`);
-    else rmSync(home, { recursive: true, force: true });
+    if (flags.keep || !isRemoved(home)) terminal.say(`Kept: ${home}`);
   }
 }
 

@@ -1,6 +1,6 @@
-// Stop handlers run side by side. From when a gate of the session has something to block for it holds this lock, and it leaves
-// its time on it when it ends: a listener reads no rows meanwhile, nor before the gate of the Stop that started it has finished, so that the two do not announce the
-// same mail.
+// Stop handlers run side by side. A gate holds its session's lock from when it has something to block for, and leaves its time
+// on it when it ends: a listener reads no rows while it is held, nor before the gate of the Stop that started it has finished,
+// so that the two do not announce the same mail.
 
 import type { Lock, Locks } from '../ports/lock.ts';
 import type { Store } from '../ports/store.ts';

@@ -5,6 +5,7 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   realpathSync,
   rmSync,
@@ -103,6 +104,14 @@ export function runClaude(env: Env, args: string[], cwd: string): Promise<Finish
     );
     child.stdin?.end();
   });
+}
+
+/** Whether the host has written down a prompt of the session: sooner, nobody can resume it. */
+export function isResumable(env: Env, session: string): boolean {
+  const projects = path.join(env.CLAUDE_CONFIG_DIR as string, 'projects');
+  const folders = existsSync(projects) ? readdirSync(projects) : [];
+  const transcripts = folders.map((folder) => path.join(projects, folder, `${session}.jsonl`));
+  return transcripts.some((file) => existsSync(file) && readFileSync(file, 'utf8').includes('"type":"user"'));
 }
 
 /** One line of a stream-json session's output. */

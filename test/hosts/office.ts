@@ -163,7 +163,12 @@ function sessionsOf({
       const session = streamSession(own(inbox), project, args);
       ending.push(session.end);
       // The floor says nothing on its stream before the first prompt.
-      if (hooked) await expect.poll(started, { timeout: 20_000, interval: 50 }).toBeGreaterThan(before);
+      const hookEnded = () => expect.poll(started, { timeout: 20_000, interval: 50 }).toBeGreaterThan(before);
+      const hostEnded = session.exited.then(({ code, signal }) => {
+        throw new Error(`the host ended with ${signal ?? code} before its hook did: ${session.stderr()}`);
+      });
+      hostEnded.catch(() => {});
+      if (hooked) await Promise.race([hookEnded(), hostEnded]);
       const id = session.sessionId();
       inboxes.set(id, inbox ?? `claude-session-${id}`);
       return session;

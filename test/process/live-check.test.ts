@@ -34,7 +34,10 @@ async function begin(
   const terminal = openTerminal(home, 200, 60);
   home.atEnd(() => terminal.end());
   terminal.type(`${process.execPath} ${tool} --host claude --out ${outFile()} ${words}; echo ended $?`);
-  const asked = (what: RegExp) => until(`${what}`, () => what.test(terminal.screen()), 20_000);
+  const asked = (what: RegExp) =>
+    until(`${what}`, () => what.test(terminal.screen()), 20_000).catch((error: Error) => {
+      throw new Error(`${error.message}; the screen:\n${terminal.screen()}`);
+    });
   await asked(/Type \/mcp/);
   return { terminal, data: path.join(home.dir, made()[0] as string), asked };
 }
@@ -104,11 +107,9 @@ async function sent(at: Awaited<ReturnType<typeof begin>>): Promise<void> {
 }
 
 async function ended(at: Awaited<ReturnType<typeof begin>>, session?: Session): Promise<LiveReport> {
-  if (session !== undefined) {
-    await at.asked(/then press Enter/);
-    await session.close();
-    at.terminal.press('Enter');
-  }
+  await at.asked(/then press Enter/);
+  await session?.close();
+  at.terminal.press('Enter');
   await at.asked(/ended \d/);
   return reportOf();
 }
@@ -197,10 +198,10 @@ describe('[SES-155] what the owner sees comes first', () => {
       const at = await begin();
       const played = await play(at.data, more);
       await identified(at);
-      const report = await ended(at);
-      await played.session.close();
+      const report = await ended(at, played.session);
       expect(report.rows.at(-1)?.text).toMatch(/print mode is refused/);
       expect(report.result).toBe('stopped');
+      expect(made()).toEqual([]);
       at.terminal.end();
     }
   }, 60_000);

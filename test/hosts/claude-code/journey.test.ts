@@ -3,6 +3,7 @@
 
 import { afterEach, expect, it } from 'vitest';
 import { alive, answer } from '../../process/postbell.ts';
+import { isResumable } from '../claude.ts';
 import { describeWithClaude } from '../installed.ts';
 import { type Office, openOffice } from '../office.ts';
 
@@ -105,6 +106,7 @@ describeWithClaude('the journey', () => {
     const id = alice.sessionId();
     alice.say('work for long');
     await office.model.waitFor(({ session }) => session === id, 20_000);
+    await expect.poll(() => isResumable(office.env, id), { timeout: 20_000 }).toBe(true);
     const rung = await office.send('alice', 'rung in mid-turn');
     alice.kill('SIGKILL');
     await alice.exited;
@@ -116,7 +118,8 @@ describeWithClaude('the journey', () => {
     const resumed = await office.stream('alice', '--resume', id);
     const woken = await office.model.waitFor(
       (request) => request.session === id && office.model.text(request).includes('[Postbell inbox notice]'),
-      30_000,
+      // The notice of before the kill holds the next one back for 30 s.
+      45_000,
     );
     expect(office.model.text(woken)).toContain('2 messages wait');
     await resumed.end();
