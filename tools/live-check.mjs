@@ -191,7 +191,7 @@ function writeReport(file, report) {
   renameSync(draft, file);
 }
 
-/** @returns the report, once the session has ended: its server would make the data directory again */
+/** @returns the report, once the session has ended or the owner gave up */
 async function check(terminal, { flags, home, versions }) {
   const day = new Date().toISOString().slice(0, 10);
   const { channel, patienceMs } = flags;
@@ -217,13 +217,15 @@ async function look(terminal, { home, channel, patienceMs, rows, day, versions }
   return { result: verdict.result, rows: verdict.rows, attendance };
 }
 
-/** A server that still ends may write into it once more. */
-function isRemoved(home) {
+/** Nothing is taken from below a session that runs: its server would make the directory again. @returns what was left */
+function remove(home) {
+  if (attendanceIn(home) !== 'unseen') return `A session still runs with ${home}: end it, then remove that.`;
   try {
+    // A server that ends just now may write into it once more.
     rmSync(home, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
-    return true;
-  } catch {
-    return false;
+    return undefined;
+  } catch (error) {
+    return `${home} could not be removed whole (${error.code}).`;
   }
 }
 
@@ -241,7 +243,8 @@ async function main(words) {
   } finally {
     terminal.close();
     await postbellIn(home).command(['router', 'stop']);
-    if (flags.keep || !isRemoved(home)) terminal.say(`Kept: ${home}`);
+    const left = flags.keep ? `Kept: ${home}` : remove(home);
+    if (left !== undefined) terminal.say(left);
   }
 }
 

@@ -55,6 +55,7 @@ export function endWithHost(
     else end();
   };
   const unwatch = wake.watch(look);
+  // Not at once: what the caller ends by uses what this returns.
   cancel = clock.after(0, look);
   return () => {
     cancel();

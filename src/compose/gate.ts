@@ -42,10 +42,9 @@ export async function runGate(
       addressee,
       session,
       active,
-      // Whatever may take time comes before the ledger: a gate that is killed after that has told nobody.
+      // Git runs before the ledger, too: a gate that is killed after that has told nobody.
       begin: async () => {
-        project = await projectOfHost(processEnvironment);
-        await turn.begin();
+        [project] = await Promise.all([projectOfHost(processEnvironment), turn.begin()]);
       },
       cover: (root, blocked) => cover(places.database, project, root, blocked),
       print: (reason) => writeAll(1, blockAnswer(reason)),

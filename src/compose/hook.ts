@@ -1,5 +1,5 @@
-// `postbell hook EVENT --host NAME`: short-lived, started by a host. Wrong words are exit 1; whatever else happens, the host
-// goes on: exit 0, and one record of what became of it.
+// `postbell hook EVENT --host NAME`: short-lived, started by a host, which goes on whatever happens: exit 0, and one record of
+// what became of it. Words of a newer manifest are exit 0 and one line, those of a person who mistypes exit 1.
 
 import { existsSync } from 'node:fs';
 import type { Addressee } from '../mailbox/remind.ts';
@@ -8,7 +8,7 @@ import { systemClock } from '../platform/clock.ts';
 import { readStdin, writeAll } from '../platform/descriptors.ts';
 import { processEnvironment, setting } from '../platform/environment.ts';
 import { ensureDirectory } from '../platform/files.ts';
-import { appendOutcome } from '../platform/outcomes.ts';
+import { appendOutcome } from '../platform/hook-log.ts';
 import { hostConfigFile, placesOf } from '../platform/paths.ts';
 import { systemRandom } from '../platform/random.ts';
 import { say } from '../platform/stderr.ts';
@@ -39,7 +39,6 @@ type Event = (typeof events)[number];
 export function main(words: readonly string[]): Promise<void> {
   return orFail(words, async (rest) => {
     const { event, host } = readWords(rest);
-    // A newer manifest than this program: its host goes on, and nothing is recorded under a name that is not known.
     if (event === undefined) return say(`postbell: this version knows no such hook\n`);
     await leaveRecord(event, host, run(event, host));
     // A host may hold stdin open, and is waited for no longer.
@@ -47,17 +46,20 @@ export function main(words: readonly string[]): Promise<void> {
   });
 }
 
-/** A host that the manifest does not name is no evidence for any. Read by hand: Node's parser takes a hook 1 ms. */
+/**
+ * A host that the manifest does not name is no evidence for any; one that it names has a manifest, which may be newer than
+ * this program: then no event. Read by hand: Node's parser takes a hook 1 ms.
+ */
 function readWords([first, ...rest]: readonly string[]): {
   event: Event | undefined;
   host: HostKind | undefined;
 } {
   const event = events.find((one) => one === first);
   const [flag, host, ...surplus] = rest;
-  const isHost = flag === undefined || (flag === '--host' && host !== undefined);
-  if (!isHost || surplus.length > 0 || (event === undefined && host === undefined))
+  const hasManifest = flag === '--host' && host !== undefined;
+  if (!hasManifest && (event === undefined || flag !== undefined))
     throw new Fault('usage', `hook takes ${events.join(', ')} and --host claude`);
-  return { event, host: host === 'claude' ? 'claude' : undefined };
+  return { event: surplus.length > 0 ? undefined : event, host: host === 'claude' ? 'claude' : undefined };
 }
 
 async function leaveRecord(
@@ -83,7 +85,7 @@ async function run(event: Event, host: HostKind | undefined): Promise<HookOutcom
   const clock = systemClock;
   // Git runs while the input is read and the store opens.
   const project = event === 'session-start' ? projectOfHost(processEnvironment) : undefined;
-  const payload = await readPayload(readStdin(), { clock });
+  const payload = await readPayload(readStdin, { clock });
   if (payload.subagent) return { outcome: 'skipped', reason: 'sub-agent' };
   const who = whoOf(payload, host);
   const said =

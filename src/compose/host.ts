@@ -35,8 +35,8 @@ export function main(words: readonly string[]): Promise<void> {
   return orFail(words, async (rest) => {
     const file = readWords(rest);
     if (process.platform === 'win32') throw new Fault('unsupported_platform', 'no host runs on Windows');
-    const opened = opensChannel(await ancestors(process.ppid), channelServer);
-    const silent = channelsOn(processEnvironment) || opened === false;
+    const silent =
+      channelsOn(processEnvironment) || opensChannel(await ancestors(process.ppid), channelServer) === false;
     await (silent ? serveNothing() : serve(readConfig(file)));
   });
 }

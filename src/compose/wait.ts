@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util';
 import { listenerBell } from '../hosts/claude-code/bell.ts';
 import type { Ringing } from '../mailbox/ring.ts';
 import { systemClock } from '../platform/clock.ts';
-import { isTerminal, readStdin, writeAll } from '../platform/descriptors.ts';
+import { isCharacterDevice, readStdin, writeAll } from '../platform/descriptors.ts';
 import { type Environment, processEnvironment } from '../platform/environment.ts';
 import { Fault } from '../protocol/errors.ts';
 import { limits } from '../protocol/limits.ts';
@@ -41,9 +41,9 @@ async function run(words: readonly string[]): Promise<0 | 2> {
   // Before the input is read: a host that dies meanwhile leaves its orphans to another parent.
   const host = hostProcess(environment);
   const watched = host ?? hostProcess(environment, process.ppid);
-  const payload: HookPayload = isTerminal(0)
+  const payload: HookPayload = isCharacterDevice(0)
     ? { active: false, subagent: false }
-    : await readPayload(readStdin(), { clock: systemClock, ended });
+    : await readPayload(readStdin, { clock: systemClock, ended });
   if (payload.turn_id !== undefined || underCodex(environment)) return 0;
   if (hostIsGone(environment) || !stillRuns(watched)) return 0;
   if (payload.subagent || !listenerRuns(environment, host)) return 0;

@@ -10,7 +10,7 @@ import { utf8Bytes } from '../protocol/json.ts';
 import { limits } from '../protocol/limits.ts';
 import { fallbackPrefix, type Message } from '../protocol/message.ts';
 import { nameable } from '../protocol/session.ts';
-import { knownAnswer } from '../sessions/outcome.ts';
+import { knownAnswer } from '../sessions/finish.ts';
 import { checkQuota, type Draft, freshIds, put, type Stored } from './commit.ts';
 import { type Desk, timestamp } from './desk.ts';
 import { checkLoop } from './guard.ts';

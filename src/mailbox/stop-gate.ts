@@ -39,57 +39,49 @@ export async function stopGate(options: GateOptions): Promise<HookOutcome> {
   const { store, ledgers, session, active } = options;
   const ids = store.read((tx) => tx.identity.chain(session));
   const root = ids[0] as string;
-  let before = ledgerOf(ledgers, ids);
-  let { fresh, lines } = store.read((tx) => look(tx, options, before));
-  const problems = before.corrupt.length > 0 ? ['ledger: corrupt'] : [];
-  const done = (outcome: HookOutcome['outcome'], reason: string): HookOutcome =>
-    problems.length > 0 ? { outcome: 'error', reason: problems.join('; ') } : { outcome, reason };
-  if (fresh.length === 0) {
-    if (before.corrupt.length > 0) replaceCorrupt(options, root, before, problems);
-    return done('skipped', 'nothing new');
-  }
+  const lookNow = () => {
+    const ledger = ledgerOf(ledgers, ids);
+    return { ledger, ...store.read((tx) => look(tx, options, ledger)) };
+  };
+  const nothingNew: HookOutcome = { outcome: 'skipped', reason: 'nothing new' };
+  if (isQuiet(lookNow())) return nothingNew;
+  const problems: string[] = [];
   await options.begin().catch((error) => problems.push(`turn: ${describeError(error).code}`));
   // Another gate of the session may have blocked meanwhile.
-  before = ledgerOf(ledgers, ids);
-  ({ fresh, lines } = store.read((tx) => look(tx, options, before)));
-  if (fresh.length === 0) return done('skipped', 'nothing new');
+  const { ledger, fresh, lines } = lookNow();
+  const done = (outcome: HookOutcome): HookOutcome =>
+    problems.length > 0 ? { outcome: 'error', reason: problems.join('; ') } : outcome;
+  if (isQuiet({ ledger, fresh })) return done(nothingNew);
+  // What cannot be understood is said once.
+  if (ledger.corrupt.length > 0) problems.push('ledger: corrupt');
   try {
-    ledgers.write(root, after(before, fresh));
-    for (const id of before.corrupt) if (id !== root) ledgers.write(id, empty);
+    ledgers.write(root, after(ledger, fresh));
+    for (const id of ledger.corrupt) if (id !== root) ledgers.write(id, empty);
   } catch (error) {
     problems.push(`ledger: ${describeError(error).code}`);
     // Without a ledger only the first Stop of a turn may be blocked: every later one would be, too.
-    if (active) return done('error', '');
+    if (active) return done(nothingNew);
   }
+  if (fresh.length === 0) return done(nothingNew);
   await options.cover(root, fresh).catch((error) => problems.push(`coverage: ${describeError(error).code}`));
   try {
     options.print(boundedLines([...lines, gateInstruction]));
   } catch {
     problems.push('print: closed');
     try {
-      ledgers.write(root, before);
+      ledgers.write(root, ledger);
     } catch (error) {
       problems.push(`ledger: ${describeError(error).code}`);
     }
   }
-  return done('notified', `blocked for ${fresh.length}`);
+  return done({ outcome: 'notified', reason: `blocked for ${fresh.length}` });
 }
 
 const empty: GateLedger = { floor: 0, blocked: [] };
 
-/** What cannot be understood is said once. */
-function replaceCorrupt(
-  { ledgers }: GateOptions,
-  root: string,
-  { floor, blocked, corrupt }: ReturnType<typeof ledgerOf>,
-  problems: string[],
-): void {
-  try {
-    for (const id of corrupt) ledgers.write(id, id === root ? { floor, blocked } : empty);
-  } catch (error) {
-    problems.push(`ledger: ${describeError(error).code}`);
-  }
-}
+/** Nothing to block for, and nothing to mend. */
+const isQuiet = (seen: { ledger: { corrupt: readonly string[] }; fresh: readonly Waiting[] }): boolean =>
+  seen.fresh.length === 0 && seen.ledger.corrupt.length === 0;
 
 /** Of all ids of the session, since the first of a chain may have changed. */
 function ledgerOf(ledgers: Ledgers, ids: readonly string[]): GateLedger & { corrupt: string[] } {

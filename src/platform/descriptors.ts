@@ -1,5 +1,6 @@
-// Standard input and output by their descriptors: Node's own streams load its network modules, which takes a hook longer
-// than all that it reads and writes.
+// Standard input and output by their descriptors where they can be: Node's own streams load its network modules, which takes
+// a hook longer than all that it reads and writes. Of a socket, as Node and Claude Code give one for stdin, only a stream can
+// be read without blocking.
 
 import { closeSync, constants, fstatSync, openSync, readSync, statSync, writeSync } from 'node:fs';
 import { Fault } from '../protocol/errors.ts';
@@ -9,17 +10,17 @@ const chunkBytes = 65_536;
 const againMs = 2;
 
 /**
- * What is written to stdin, in pieces, until its writer closes it. Never by a read that blocks: a process whose writer holds
- * stdin open could not end.
+ * What is written to stdin, in pieces, until its writer closes it or `unwanted` is raised. Never by a read that blocks: a
+ * process whose writer holds stdin open could not end.
  */
-export async function* readStdin(): AsyncGenerator<Buffer, void> {
+export async function* readStdin(unwanted: AbortSignal): AsyncGenerator<Buffer, void> {
   const descriptor = openWithoutBlocking();
   if (descriptor === undefined) {
     for await (const piece of process.stdin) yield piece as Buffer;
     return;
   }
   try {
-    for (;;) {
+    while (!unwanted.aborted) {
       const piece = readNow(descriptor);
       if (piece === 'nothing yet') await new Promise((resolve) => setTimeout(resolve, againMs));
       else if (piece === undefined) return;
@@ -64,8 +65,8 @@ export function writeAll(descriptor: 1 | 2, text: string): void {
   }
 }
 
-/** Whether a person types there, or nothing is there at all. Node's own answer loads its network modules. */
-export const isTerminal = (descriptor: number): boolean => fstatSync(descriptor).isCharacterDevice();
+/** Whether a person types there, or nothing is there at all. Whether it is a terminal only the network modules tell. */
+export const isCharacterDevice = (descriptor: number): boolean => fstatSync(descriptor).isCharacterDevice();
 
 /** Node opens the null device where a standard stream was closed. */
 const isNullDevice = (descriptor: number): boolean =>

@@ -18,6 +18,7 @@ import {
 } from 'node:fs';
 import path from 'node:path';
 import { Fault } from '../protocol/errors.ts';
+import { limits } from '../protocol/limits.ts';
 
 const othersMask = 0o077;
 const othersWriteMask = 0o022;
@@ -79,16 +80,13 @@ function fileFault(error: unknown, file: string): Fault {
   });
 }
 
-/** More than any file of ours has. */
-const privateBytesMax = 1_048_576;
-
-/** Reads a file only this account can read. Undefined where there is none; Fault `insecure_path` for anything else. */
+/** Reads a file only this account can read. Undefined where there is none; Fault `insecure_path` for anything else, and for one of more bytes than ours have. */
 export function readPrivateFile(file: string): string | undefined {
   try {
     const stat = lstatSync(file);
     const isPrivate = stat.isFile() && stat.uid === process.getuid?.() && (stat.mode & othersMask) === 0;
     if (!isPrivate) throw insecure(file, stat);
-    if (stat.size > privateBytesMax)
+    if (stat.size > limits.privateFileBytesMax)
       throw new Fault('insecure_path', `${file} has ${stat.size} bytes and is none of ours`);
     return readFileSync(file, 'utf8');
   } catch (error) {

@@ -5,14 +5,14 @@ import { existsSync, readFileSync } from 'node:fs';
 
 const psWaitMs = 2_000;
 
-/** Whether a process of that id exists. */
+/** Whether a process of that id runs: one that has ended, and that its parent leaves lying, does not. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
-    return true;
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
+    if ((error as NodeJS.ErrnoException).code !== 'EPERM') return false;
   }
+  return !/^[ZX]/.test(procStat(pid)?.[0] ?? ps(pid, 'stat=') ?? '');
 }
 
 /** When the process started, in the system's own words: equal for one process, different after its id was reused. */

@@ -9,10 +9,20 @@ export const channelPlugin = 'plugin:postbell@postbell';
 const flagWord = channelFlag.slice(2);
 const isClaude = /^(?:\S*\/)?(?:(?:node|bun)\s+(?:\S*\/)?)?claude(?:\.exe|\.m?js)?(?=\s|$)/;
 
-/** Whether the host that runs this session was told to open that channel; undefined where the host is not found. */
-export function opensChannel(chain: readonly string[], channel: string): boolean | undefined {
+/** The words of the host that runs this session, `--flag=value` taken apart; undefined where it is not found. */
+function hostWords(chain: readonly string[]): string[] | undefined {
   const words = chain.find((line) => isClaude.test(line))?.split(/\s+/);
-  return words?.some((word) => word.startsWith(channelFlag)) && words.includes(channel);
+  return words?.flatMap((word) =>
+    word.startsWith(`${channelFlag}=`)
+      ? [channelFlag, ...word.slice(channelFlag.length + 1).split(',')]
+      : [word],
+  );
+}
+
+/** Whether that host was told to open that channel; undefined where it is not found. */
+export function opensChannel(chain: readonly string[], channel: string): boolean | undefined {
+  const words = hostWords(chain);
+  return words?.includes(channelFlag) && words.includes(channel);
 }
 
 /**
@@ -21,9 +31,8 @@ export function opensChannel(chain: readonly string[], channel: string): boolean
  * @param chain command lines from the nearest ancestor up
  */
 export function channelFlagWarning(chain: readonly string[]): string | undefined {
-  const words = chain.find((line) => isClaude.test(line))?.split(/\s+/);
-  if (words === undefined || words.some((word) => word === channelFlag || word.startsWith(`${channelFlag}=`)))
-    return undefined;
+  const words = hostWords(chain);
+  if (words === undefined || words.includes(channelFlag)) return undefined;
   const mistyped = words.some((word) => word.includes(flagWord));
   if (mistyped)
     return `the flag for channels is mistyped; it is ${channelFlag}, with two plain hyphens at its front`;

@@ -62,6 +62,8 @@ export const limits = {
   /** The hook log begins anew beyond it; the one before is kept. */
   outcomeLogBytesMax: 65_536,
   gateLedgerIdsMax: 2_000,
+  /** The largest file of ours is such a ledger, of names of 200 characters of 4 bytes: 1.8 MB. */
+  privateFileBytesMax: 4_194_304,
   /** How long a listener of a Stop leaves its rows to the gate. */
   gateWaitMs: 3_000,
   reminderProjectsMax: 5,

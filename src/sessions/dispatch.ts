@@ -9,7 +9,7 @@ import type { NotifyAnswer } from '../ports/router.ts';
 import type { Tx } from '../ports/store.ts';
 import { noticeEnvelopeOf } from '../protocol/delivery.ts';
 import type { Json } from '../protocol/json.ts';
-import { finish, knownAnswer } from './outcome.ts';
+import { finish, knownAnswer } from './finish.ts';
 import { recordPatiently } from './record.ts';
 import type { HandOff, Switchboard } from './switchboard.ts';
 import { principalTarget, sessionTarget, type Target } from './target.ts';

@@ -5,7 +5,7 @@ import type { AttemptRow } from '../ports/presence.ts';
 import type { Tx } from '../ports/store.ts';
 import { Refusal, type Result } from '../protocol/errors.ts';
 import { type ConnectionKey, isLive } from '../protocol/session.ts';
-import { accept } from './outcome.ts';
+import { accept } from './finish.ts';
 import { recordPatiently } from './record.ts';
 import type { HostOutcome, Switchboard } from './switchboard.ts';
 

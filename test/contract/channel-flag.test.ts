@@ -117,12 +117,19 @@ describe('the ancestors', () => {
 describe('a host', () => {
   it('was told to open a channel where its command line has flag and name, and not where it has neither or one', () => {
     const of = (line: string) => opensChannel(['sh -c x', line], server);
-    expect([of(`claude ${flag} ${server}`), of(`claude --model x ${flag} ${server}`)]).toEqual([true, true]);
-    expect([of('claude'), of(`claude ${server}`), of(`claude ${flag} plugin:other@other`)]).toEqual([
-      false,
-      false,
-      false,
-    ]);
+    expect([
+      of(`claude ${flag} ${server}`),
+      of(`claude --model x ${flag} ${server}`),
+      of(`claude ${flag}=${server}`),
+      of(`claude ${flag}=plugin:other@other,${server} --model x`),
+    ]).toEqual([true, true, true, true]);
+    for (const line of [
+      'claude',
+      `claude ${server}`,
+      `claude ${flag} plugin:other@other`,
+      `claude ${flag}X ${server}`,
+    ])
+      expect([line, of(line)]).toEqual([line, false]);
     expect([of('bash'), opensChannel([], server)]).toEqual([undefined, undefined]);
   });
 });

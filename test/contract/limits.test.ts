@@ -64,7 +64,7 @@ const receipts = (n: number): object[] =>
 /** Bytes of a hook's input that names its session, filled up with blanks. */
 async function hookInput(bytes: number): Promise<Answer> {
   const text = '{"session_id":"s1"}';
-  const { session_id } = await readPayload(Readable.from([Buffer.from(text.padEnd(bytes))]), {
+  const { session_id } = await readPayload(() => Readable.from([Buffer.from(text.padEnd(bytes))]), {
     clock: systemClock,
   });
   return session_id === 's1' ? 'taken' : 'ignored';
@@ -236,6 +236,7 @@ const elsewhere: Partial<Record<Name, [number: string, file: string]>> = {
   listenerRenewSecondsMax: ['3001', 'process/wait.test.ts'],
   outcomeLogBytesMax: ['65_536', 'process/hooks.test.ts'],
   gateLedgerIdsMax: ['2_001', 'contract/stop-gate.test.ts'],
+  privateFileBytesMax: ['longest names', 'contract/stop-gate.test.ts'],
   gateWaitMs: ['2_900', 'contract/stop-gate.test.ts'],
   reminderProjectsMax: ['p6', 'contract/reminders.test.ts'],
   reminderCharactersMax: ['4_000', 'contract/reminders.test.ts'],

@@ -197,6 +197,16 @@ describe('the Stop gate', () => {
     expect(readFileSync(path.join(desk.directory, 'x', 'foreign'), 'utf8')).toBe(readFileSync(file, 'utf8'));
   }, 60_000);
 
+  it('[HOST-087] reads what it wrote, also 2,000 of the longest names', () => {
+    const ledgers = ledgersIn(directory);
+    const project = '\u{1f426}'.repeat(200);
+    const blocked = Array.from({ length: 2_000 }, (_, nth) => [nth, project, 'i'.repeat(36)] as const);
+    ledgers.write('s1', { floor: 0, blocked });
+    expect(ledgers.read('s1')).toEqual({ floor: 0, blocked });
+    writeFileSync(path.join(directory, 's1.json'), 'x'.repeat(4_194_305));
+    expect(ledgers.read('s1')).toBe('corrupt');
+  });
+
   it('names files of ids without path meaning', () => {
     const ledgers = ledgersIn(directory);
     for (const id of ['../x', 'a/b', '.', '..', 'ü'.repeat(128)])

@@ -174,17 +174,17 @@ const ofClaude: BrokenInstallation[] = [
     fault: 'hooks end with errors',
     make: (at) => {
       const line = {
-        hook: 'wait',
+        hook: 'prompt',
         time: new Date().toISOString(),
         host: 'claude',
         outcome: 'error',
-        reason: 'store_busy',
+        reason: 'inbox: uncaught store_busy',
       };
       writeFileSync(path.join(at.data, 'hook-outcomes.jsonl'), `${JSON.stringify(line)}\n`, { mode: 0o600 });
     },
     row: 'hook-activity',
     level: 'warn',
-    says: /^hooks ended with errors in 7 days: wait store_busy \(1\)$/,
+    says: /^hooks ended with errors in 7 days: prompt inbox: uncaught store_busy \(1\)$/,
     remedy: /hook-outcomes\.jsonl/,
   },
 ];

@@ -5,7 +5,7 @@ import { cpSync, mkdirSync, readFileSync, rmSync, symlinkSync, truncateSync, wri
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Home, makeHome } from './home.ts';
-import { runHook } from './hook.ts';
+import { recordsOf, runHook } from './hook.ts';
 import { answer, type Env, postbell, root } from './postbell.ts';
 
 let home: Home;
@@ -77,15 +77,17 @@ describe('a hook on a machine that is not well', () => {
       expect((await run('prompt', { session_id: 's1', ...more })).context).toContain('1 message waiting');
   });
 
-  it('[HOST-219] of a name that a newer manifest may have ends with 0', async () => {
-    const { code, stdout } = await postbell(
-      home.env,
-      home.project,
-      ['hook', 'teleport', '--host', 'claude'],
-      '{}',
-    );
-    expect([code, stdout]).toEqual([0, '']);
-  });
+  it.each([
+    ['teleport', '--host', 'claude'],
+    ['prompt', '--host', 'claude', '--softly'],
+  ])(
+    '[HOST-219] of words that a newer manifest may have ends with 0, and says so: %s %s %s %s',
+    async (...words) => {
+      const { code, stdout, stderr } = await postbell(home.env, home.project, ['hook', ...words], '{}');
+      expect([code, stdout, stderr]).toEqual([0, '', 'postbell: this version knows no such hook\n']);
+      expect(recordsOf(home)).toEqual([]);
+    },
+  );
 
   it('[HOST-219] with a code cache of which a page was never written runs all the same', async () => {
     const copy = path.join(home.dir, 'copy');

@@ -245,6 +245,18 @@ describe('[SES-156] the data directory of the check', () => {
     expect(existsSync(path.join(home.dir, 'data'))).toBe(false);
   }, 60_000);
 
+  it('stays where the owner gives up while a session runs with it', async () => {
+    const at = await begin();
+    const { session } = await play(at.data);
+    await identified(at);
+    await at.asked(/Press Enter to send/);
+    at.terminal.press('C-c');
+    await at.asked(/ended 1/);
+    expect(at.terminal.screen().replaceAll('\n', '')).toContain(`A session still runs with ${at.data}`);
+    expect(existsSync(path.join(at.data, 'postbell.db'))).toBe(true);
+    await session.close();
+  }, 60_000);
+
   it('a socket that would not fit in it is refused before anything is made, with what to do', async () => {
     const long = path.join(home.dir, 'x'.repeat(90));
     mkdirSync(long);

@@ -53,6 +53,24 @@ describe('postbell wait', () => {
     await until('the listener ends', () => ended, 5_000);
   });
 
+  it('[HOST-097] counts a host that its parent leaves lying after its death as gone', async () => {
+    // `sleep` never waits for the child that the shell left it.
+    const parent = spawn('sh', ['-c', 'sleep 60 & echo $!; exec sleep 60'], { detached: true });
+    scene.home.atEnd(() => process.kill(-(parent.pid as number), 'SIGKILL'));
+    let said = '';
+    parent.stdout.on('data', (chunk: Buffer) => (said += String(chunk)));
+    await until('it says its child', () => said.endsWith('\n'));
+    const host = Number(said);
+    const watched = scene.listener({ CLAUDE_PID: String(host) });
+    await scene.armed();
+    expect(watched.child.exitCode).toBeNull();
+    process.kill(host, 'SIGKILL');
+    const began = Date.now();
+    expect((await watched.exited).code).toBe(0);
+    expect(Date.now() - began).toBeLessThan(5_000);
+    expect(() => process.kill(host, 0)).not.toThrow();
+  });
+
   it('ends at once where its host died before it began to look, also while its input stays open', async () => {
     const host = scene.startHost();
     host.kill('SIGKILL');

@@ -5,7 +5,7 @@ import { isObject } from '../../protocol/json.ts';
 import { type DoctorFacts, unseen } from './facts.ts';
 
 const askedMs = 7 * 86_400_000;
-/** Hooks and reasons are codes; anything else is not shown. */
+/** Hooks and reasons are a few plain words, as the hooks write them; anything that could be more is not shown. */
 const code = /^[\w.:; -]{1,120}$/;
 
 interface Run {

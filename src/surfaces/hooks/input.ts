@@ -21,9 +21,12 @@ export interface HookPayload {
   problem?: 'malformed' | 'too long';
 }
 
-/** A host writes it and closes; one that leaves it open is waited for 5 s, or until `ended`. */
+/**
+ * A host writes it and closes; one that leaves it open is waited for 5 s, or until `ended`.
+ * @param open the input, until nobody wants more of it
+ */
 export async function readPayload(
-  input: AsyncIterable<Buffer>,
+  open: (unwanted: AbortSignal) => AsyncIterable<Buffer>,
   { clock, ended }: { clock: Clock; ended?: AbortSignal },
 ): Promise<HookPayload> {
   let cancel = (): void => {};
@@ -33,7 +36,10 @@ export async function readPayload(
     ended?.addEventListener('abort', stop);
     if (ended?.aborted) stop();
   });
-  const text = await readBounded(input, late).finally(cancel);
+  const unwanted = new AbortController();
+  const text = await readBounded(open(unwanted.signal), late);
+  cancel();
+  unwanted.abort();
   if (text === undefined) return { active: false, subagent: false, problem: 'too long' };
   const parsed = parse(text);
   if (parsed === undefined) return { active: false, subagent: false, problem: 'malformed' };

@@ -109,7 +109,7 @@ function unheard(
   try {
     const seen = store.read((tx) => tx.reminders.everSeen(namesOf(tx, recipient)));
     return seen ? {} : { hint: neverSeen(recipient) };
-  } catch (unread) {
-    return { fault: unread };
+  } catch (unseen) {
+    return { fault: unseen };
   }
 }

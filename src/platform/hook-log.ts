@@ -1,7 +1,7 @@
 // What became of each hook that ran: one line of JSON each, for doctor and for whoever asks why nothing was said.
 // Reasons are codes and counts; never payload, names or SQL.
 
-import { appendFileSync, lstatSync, renameSync } from 'node:fs';
+import { appendFileSync, linkSync, lstatSync, readFileSync, renameSync, unlinkSync } from 'node:fs';
 import { Fault } from '../protocol/errors.ts';
 import type { HookOutcome } from '../protocol/hook-outcome.ts';
 import { limits } from '../protocol/limits.ts';
@@ -34,10 +34,19 @@ function makeRoom(file: string, line: string): void {
   try {
     if (!isFull(file, line)) return;
     renameSync(file, aside);
-    // Another one was faster, and this is the new log: put back rather than taken for the old one.
     if (isFull(aside, line)) renameSync(aside, `${file}.1`);
-    else renameSync(aside, file);
+    else putBack(aside, file);
   } catch {
     // the record is more than the size of its log
   }
+}
+
+/** Another one was faster, and this is the new log, of which there may be a newer one by now. */
+function putBack(aside: string, file: string): void {
+  try {
+    linkSync(aside, file);
+  } catch {
+    appendFileSync(file, readFileSync(aside), { mode: 0o600 });
+  }
+  unlinkSync(aside);
 }
