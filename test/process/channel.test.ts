@@ -1,12 +1,13 @@
 // The channel of a Claude Code session: the runner that a person registered, and the plugin's own server in its place.
 
+import { spawn } from 'node:child_process';
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import BetterSqlite3 from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type ChannelHost, channelHost, clientInfo } from './channel-host.ts';
 import { type Home, makeHome, until } from './home.ts';
-import { alive, answer, type Env, postbell, root } from './postbell.ts';
+import { alive, answer, type Env, postbell, program, root } from './postbell.ts';
 import { ask } from './router-line.ts';
 import { liveCards, openSession } from './session.ts';
 import { typed } from './typed.ts';
@@ -367,6 +368,33 @@ describe('the plugin\u2019s own server and the runner', () => {
       expect(servers.map(({ child }) => child.exitCode)).toEqual(servers.map(() => null));
     },
   );
+
+  it.each([
+    [[], undefined],
+    [['--dangerously-load-development-channels', 'plugin:other@other'], undefined],
+    [['--dangerously-load-development-channels', 'server:postbell-channel'], capability],
+  ])('a runner whose host was started with %j declares %j', async (flags, declared) => {
+    const host = spawn('sh', ['-c', '"$RUN" "$PROGRAM" host claude --config "$CONFIG"; :', 'sh', ...flags], {
+      argv0: 'claude',
+      cwd: home.project,
+      env: {
+        ...home.env,
+        ...env,
+        CLAUDE_PROJECT_DIR: home.project,
+        RUN: process.execPath,
+        PROGRAM: program,
+        CONFIG: config,
+      },
+    });
+    let said = '';
+    host.stdout.on('data', (chunk: Buffer) => (said += String(chunk)));
+    const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo };
+    host.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize', params })}\n`);
+    await until('initialize is answered', () => said.includes('\n'));
+    expect(JSON.parse(said.split('\n')[0] as string).result.capabilities.experimental).toEqual(declared);
+    host.stdin.end();
+    await new Promise((resolve) => host.on('close', resolve));
+  });
 
   it('a plugin server with a made-up id is rung by its channel, and by nothing where channels are off', async () => {
     for (const [on, bell, rings] of [
