@@ -20,14 +20,16 @@ async function start(): Promise<void> {
   return (await import('./compose/cli.ts')).main(process.argv.slice(2));
 }
 
+// A hook's host goes on.
+const failed = word === 'hook' ? 0 : 1;
 const nodeMajor = Number(process.versions.node.split('.')[0]);
 if (nodeMajor < 20) {
   process.stderr.write(`postbell: Node ${process.versions.node} is too old; at least 20\n`);
-  process.exitCode = 1;
+  process.exitCode = failed;
 } else {
-  // A program that is there and cannot be loaded: a hook goes on, for its host must.
+  // A program that is there and cannot be loaded.
   start().catch((error: Error) => {
     process.stderr.write(`postbell: the program cannot be loaded (${error.name}); install it again\n`);
-    process.exitCode = word === 'hook' ? 0 : 1;
+    process.exitCode = failed;
   });
 }

@@ -4,6 +4,8 @@
 
 import { randomBytes } from 'node:crypto';
 import {
+  accessSync,
+  constants,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -11,6 +13,7 @@ import {
   realpathSync,
   renameSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from 'node:fs';
 import { release, tmpdir } from 'node:os';
@@ -50,8 +53,24 @@ function flagsOf(words) {
   if (!/^[1-9]\d{0,3}$/.test(values.patience)) throw new Refused('--patience takes 1 to 9999 seconds');
   if (process.stdin.isTTY !== true || process.stdout.isTTY !== true)
     throw new Refused('this check is run by its owner at a terminal, and there is none');
+  if (values.out !== undefined) {
+    const wrong = unwritable(values.out);
+    if (wrong !== undefined) throw new Refused(`--out cannot be written: ${wrong}`);
+  }
   if (!existsSync(program)) throw new Refused('the program is not built: npm run build');
   return { ...values, patienceMs: Number(values.patience) * 1_000 };
+}
+
+/** Before anything is asked: a report that cannot be written at the end would be lost. @returns what keeps it */
+function unwritable(file) {
+  try {
+    if (file === '' || statSync(file, { throwIfNoEntry: false })?.isFile() === false) return 'it is no file';
+    mkdirSync(path.dirname(path.resolve(file)), { recursive: true, mode: 0o700 });
+    accessSync(path.dirname(path.resolve(file)), constants.W_OK);
+    return undefined;
+  } catch (error) {
+    return error.message;
+  }
 }
 
 /** A data directory in which a socket fits, as the product itself says it; nothing is made where none does. */
@@ -185,7 +204,6 @@ async function exchange({ until, ask, say }, { home, office, project, session, p
 
 /** For its owner alone, also where the file was there. */
 function writeReport(file, report) {
-  mkdirSync(path.dirname(path.resolve(file)), { recursive: true, mode: 0o700 });
   const draft = `${file}.${process.pid}`;
   writeFileSync(draft, `${JSON.stringify(report, null, 2)}\n`, { mode: 0o600, flag: 'wx' });
   renameSync(draft, file);

@@ -58,18 +58,18 @@ function readFlags(words: readonly string[]): { fix: boolean; yes: boolean } {
 }
 
 function mendable(): Mendable {
-  const { directory, runtime, hostDirectory } = placesOf(processEnvironment);
+  const { directory, runtime, hostDirectory, gateDirectory } = placesOf(processEnvironment);
   return {
     missingDirectories: [directory, runtime].filter((one) => lookAt(one).state === 'missing'),
-    drafts: [directory, hostDirectory].flatMap(deadDrafts),
+    drafts: [directory, hostDirectory, gateDirectory].flatMap(deadDrafts),
   };
 }
 
-/** What a process leaves that dies between writing a private file and putting it in its place: `.NAME.PID`. */
+/** What a process leaves that dies between writing a private file and putting it in its place, or while the log begins anew. */
 function deadDrafts(directory: string): string[] {
   const names = namesIn(directory);
   return (names.state === 'found' ? names.value : []).flatMap((name) => {
-    const pid = Number(/^\.(?:[\w-]+\.(?:token|json))\.(\d{1,10})$/.exec(name)?.[1]);
+    const pid = Number(/^(?:\.\S+\.(?:token|json)|hook-outcomes\.jsonl)\.(\d{2,10})$/.exec(name)?.[1]);
     const found = lookAt(path.join(directory, name));
     const isOurs = found.state === 'found' && found.value.kind === 'file' && found.value.own;
     return isOurs && pid > 0 && !isAlive(pid) ? [path.join(directory, name)] : [];

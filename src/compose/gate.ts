@@ -3,7 +3,7 @@
 
 import { gateTurn } from '../mailbox/gate-turn.ts';
 import type { Addressee } from '../mailbox/remind.ts';
-import { coverTold } from '../mailbox/reserve.ts';
+import { coverTold, takeBackTold } from '../mailbox/reserve.ts';
 import { stopGate, type Waiting } from '../mailbox/stop-gate.ts';
 import { systemClock } from '../platform/clock.ts';
 import { writeAll } from '../platform/descriptors.ts';
@@ -11,7 +11,8 @@ import { processEnvironment } from '../platform/environment.ts';
 import { ledgersIn } from '../platform/ledgers.ts';
 import { placesOf } from '../platform/paths.ts';
 import { systemRandom } from '../platform/random.ts';
-import type { Store } from '../ports/store.ts';
+import { fileWake } from '../platform/wake.ts';
+import type { Store, Tx } from '../ports/store.ts';
 import { Fault } from '../protocol/errors.ts';
 import type { HookOutcome } from '../protocol/hook-outcome.ts';
 import { limits } from '../protocol/limits.ts';
@@ -33,6 +34,7 @@ export async function runGate(
   const places = placesOf(processEnvironment);
   const clock = systemClock;
   const turn = gateTurn({ store, clock }, locksIn(places.runtime), session);
+  const desk = { clock, random: systemRandom };
   let project: string | undefined;
   try {
     return await stopGate({
@@ -46,7 +48,12 @@ export async function runGate(
       begin: async () => {
         [project] = await Promise.all([projectOfHost(processEnvironment), turn.begin()]);
       },
-      cover: (root, blocked) => cover(places.database, project, root, blocked),
+      cover: (root, blocked) =>
+        write(places.database, idsOf(blocked, project), (tx, ids) => coverTold(tx, desk, root, ids)),
+      uncover: async (root, blocked) => {
+        await write(places.database, idsOf(blocked, project), (tx, ids) => takeBackTold(tx, root, ids));
+        fileWake(places.wakeFile).touch();
+      },
       print: (reason) => writeAll(1, blockAnswer(reason)),
     });
   } finally {
@@ -59,20 +66,27 @@ export async function runGate(
   }
 }
 
-/** Only what the session's own bell would ring for: mail of its project. */
-async function cover(
+/** Only what the session's own bell would ring for: mail of its project. Undefined where that is not known. */
+const idsOf = (blocked: readonly Waiting[], project: string | undefined): string[] | undefined =>
+  project === undefined
+    ? undefined
+    : blocked.filter((one) => one.project === project).map(({ delivery_id }) => delivery_id);
+
+async function write(
   path: string,
-  project: string | undefined,
-  root: string,
-  blocked: readonly Waiting[],
+  ids: readonly string[] | undefined,
+  work: (tx: Tx, ids: readonly string[]) => void,
 ): Promise<void> {
-  if (project === undefined) throw new Fault('project_unavailable', 'whose ring it is cannot be known');
-  const ids = blocked.filter((one) => one.project === project).map(({ delivery_id }) => delivery_id);
+  if (ids === undefined) throw new Fault('project_unavailable', 'whose ring it is cannot be known');
   if (ids.length === 0) return;
-  const desk = { clock: systemClock, random: systemRandom };
-  const store = await openStore({ path, ...desk, lockWaitMs: limits.hookStoreWaitMs });
+  const store = await openStore({
+    path,
+    clock: systemClock,
+    random: systemRandom,
+    lockWaitMs: limits.hookStoreWaitMs,
+  });
   try {
-    await store.write((tx) => coverTold(tx, desk, root, ids));
+    await store.write((tx) => work(tx, ids));
   } finally {
     store.close();
   }

@@ -62,6 +62,12 @@ export function coverTold(
     tx.notices.markTold(joinReservation(tx, desk, sessionRoot, deliveryIds), deliveryIds);
 }
 
+/** The host could not be told after all: they ring as if nobody had tried. */
+export function takeBackTold(tx: Tx, sessionRoot: string, deliveryIds: readonly string[]): void {
+  const newest = tx.notices.newest(sessionRoot);
+  if (newest !== undefined) tx.notices.takeBackTold(newest.notification_id, deliveryIds);
+}
+
 /** Without the list of what it covers, which may be long. */
 export function currentReservation(
   tx: Tx,

@@ -24,6 +24,8 @@ export interface GateOptions {
   begin(): Promise<void>;
   /** Adds what is blocked for to the session's reservation. */
   cover(root: string, blocked: readonly Waiting[]): Promise<void>;
+  /** Takes that back. */
+  uncover(root: string, blocked: readonly Waiting[]): Promise<void>;
   /** Throws where nobody reads. */
   print(reason: string): void;
 }
@@ -73,6 +75,9 @@ export async function stopGate(options: GateOptions): Promise<HookOutcome> {
     } catch (error) {
       problems.push(`ledger: ${describeError(error).code}`);
     }
+    await options
+      .uncover(root, fresh)
+      .catch((error) => problems.push(`coverage: ${describeError(error).code}`));
   }
   return done({ outcome: 'notified', reason: `blocked for ${fresh.length}` });
 }

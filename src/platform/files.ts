@@ -14,7 +14,7 @@ import {
   rmSync,
   type Stats,
   statSync,
-  writeSync,
+  writeFileSync,
 } from 'node:fs';
 import path from 'node:path';
 import { Fault } from '../protocol/errors.ts';
@@ -132,7 +132,8 @@ function writeDraft(draft: string, text: string): void {
   rmSync(draft, { force: true });
   const descriptor = openSync(draft, 'wx', 0o600);
   try {
-    writeSync(descriptor, text);
+    // Every byte: a disk that fills up takes a part of one write without a word.
+    writeFileSync(descriptor, text);
     fsyncSync(descriptor);
   } finally {
     closeSync(descriptor);

@@ -1,7 +1,19 @@
 // What became of each hook that ran: one line of JSON each, for doctor and for whoever asks why nothing was said.
 // Reasons are codes and counts; never payload, names or SQL.
 
-import { appendFileSync, linkSync, lstatSync, readFileSync, renameSync, unlinkSync } from 'node:fs';
+import {
+  appendFileSync,
+  closeSync,
+  fstatSync,
+  linkSync,
+  lstatSync,
+  openSync,
+  readFileSync,
+  readSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { Fault } from '../protocol/errors.ts';
 import type { HookOutcome } from '../protocol/hook-outcome.ts';
 import { limits } from '../protocol/limits.ts';
@@ -20,7 +32,19 @@ export function appendOutcome(file: string, record: HookRecord): void {
   if (lstatSync(file, { throwIfNoEntry: false })?.isFile() === false)
     throw new Fault('insecure_path', `not a regular file: ${file}`);
   if (isFull(file, line)) makeRoom(file, line);
-  appendFileSync(file, line, { mode: 0o600 });
+  const descriptor = openSync(file, 'a+', 0o600);
+  try {
+    writeFileSync(descriptor, isTorn(descriptor) ? `\n${line}` : line);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** Whether the record before was cut off, as by a full disk. */
+function isTorn(descriptor: number): boolean {
+  const { size } = fstatSync(descriptor);
+  const last = Buffer.alloc(1);
+  return size > 0 && readSync(descriptor, last, 0, 1, size - 1) === 1 && last.toString() !== '\n';
 }
 
 function isFull(file: string, line: string): boolean {
@@ -37,7 +61,8 @@ function makeRoom(file: string, line: string): void {
     if (isFull(aside, line)) renameSync(aside, `${file}.1`);
     else putBack(aside, file);
   } catch {
-    // the record is more than the size of its log
+    // The record is more than the size of its log, and the disk more than the log before.
+    rmSync(aside, { force: true });
   }
 }
 
@@ -48,5 +73,5 @@ function putBack(aside: string, file: string): void {
   } catch {
     appendFileSync(file, readFileSync(aside), { mode: 0o600 });
   }
-  unlinkSync(aside);
+  rmSync(aside);
 }

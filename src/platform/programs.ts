@@ -61,7 +61,13 @@ export function runProgram(
     const child = execFile(
       file,
       [...words],
-      { env: env as NodeJS.ProcessEnv, ...(cwd !== undefined && { cwd }), timeout: timeoutMs },
+      {
+        env: env as NodeJS.ProcessEnv,
+        ...(cwd !== undefined && { cwd }),
+        timeout: timeoutMs,
+        // It may ignore any other.
+        killSignal: 'SIGKILL',
+      },
       (_error, stdout, stderr) => resolve({ code: child.exitCode, stdout, stderr }),
     );
     child.stdin?.on('error', () => {});

@@ -46,6 +46,8 @@ export interface Notices {
   cover(notificationId: string, deliveryIds: readonly string[]): void;
   /** The host was told of these by another road than a row: no row of the reservation announces them. */
   markTold(notificationId: string, deliveryIds: readonly string[]): void;
+  /** They were not, and are not covered unless a row of it announced them. */
+  takeBackTold(notificationId: string, deliveryIds: readonly string[]): void;
   setEnd(notificationId: string, rungAtMs: number, expiresAtMs: number): void;
   setState(notificationId: string, state: HandOffState): void;
   /** The hand-off of this delivery to the session failed: so did its newest reservation there, unless that was rung for. */

@@ -57,7 +57,7 @@ export const limits = {
   listenerBatchBytesMax: 262_144,
   listenerRenewSecondsMax: 3_000,
   hookInputBytesMax: 16_777_216,
-  hookInputWaitMs: 5_000,
+  hookInputWaitMs: 2_000,
   hookProjectWaitMs: 2_000,
   /** The hook log begins anew beyond it; the one before is kept. */
   outcomeLogBytesMax: 65_536,

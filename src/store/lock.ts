@@ -2,7 +2,7 @@
 // is never opened otherwise, nor unlinked: closing any other descriptor of it in this process would drop the lock,
 // and a taker that found it gone and one that still holds it would both hold.
 
-import { lstatSync, mkdirSync, utimesSync } from 'node:fs';
+import { lstatSync, lutimesSync, mkdirSync } from 'node:fs';
 import path from 'node:path';
 import BetterSqlite3 from 'better-sqlite3';
 import { fileName } from '../crypto/file-name.ts';
@@ -26,7 +26,8 @@ export function locksIn(directory: string): Locks {
       // By its path: no descriptor of it is opened where it is there.
       mkdirSync(directory, { recursive: true, mode: 0o700 });
       if (statOf(name) === undefined) createPrivateFile(fileOf(name));
-      utimesSync(fileOf(name), atMs / 1_000, atMs / 1_000);
+      // Never of a file that a link leads to.
+      lutimesSync(fileOf(name), atMs / 1_000, atMs / 1_000);
     },
     stampedAtMs: (name) => statOf(name)?.mtimeMs,
     tryTake: (name) => {

@@ -81,7 +81,10 @@ export function notices(database: Database, now: () => string): Notices {
 /** What a ring says of what it covers. */
 function ringing(
   database: Database,
-): Pick<Notices, 'fail' | 'markRung' | 'markTold' | 'markPushed' | 'rings' | 'unanswered' | 'isRung'> {
+): Pick<
+  Notices,
+  'fail' | 'markRung' | 'markTold' | 'takeBackTold' | 'markPushed' | 'rings' | 'unanswered' | 'isRung'
+> {
   return {
     fail: (deliveryId, sessionIds) => {
       database.run(
@@ -101,6 +104,12 @@ function ringing(
         notificationId,
         JSON.stringify(deliveryIds),
       );
+    },
+    takeBackTold: (notificationId, deliveryIds) => {
+      const of = { id: notificationId, ids: JSON.stringify(deliveryIds) };
+      const those = 'notification_id = :id AND delivery_id IN (SELECT value FROM json_each(:ids))';
+      database.run(`DELETE FROM reservation_cover WHERE rung = 0 AND ${those}`, of);
+      database.run(`UPDATE reservation_cover SET told = 0 WHERE ${those}`, of);
     },
     markPushed: (deliveryId, sessionIds) => {
       const of = { delivery: deliveryId, sessions: JSON.stringify(sessionIds) };

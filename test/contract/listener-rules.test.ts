@@ -155,6 +155,7 @@ describe('three clears', () => {
         active: false,
         begin: async () => {},
         cover: async () => {},
+        uncover: async () => {},
         print: () => {},
       });
     for (const id of ends) {

@@ -7,8 +7,8 @@ import { afterGates, gateTurn } from '../../src/mailbox/gate-turn.ts';
 import { nextBatch } from '../../src/mailbox/listen.ts';
 import { midTurn } from '../../src/mailbox/mid-turn.ts';
 import { waitingFor } from '../../src/mailbox/remind.ts';
-import { coverTold } from '../../src/mailbox/reserve.ts';
-import { stopGate } from '../../src/mailbox/stop-gate.ts';
+import { coverTold, takeBackTold } from '../../src/mailbox/reserve.ts';
+import { stopGate, type Waiting } from '../../src/mailbox/stop-gate.ts';
 import { ledgersIn } from '../../src/platform/ledgers.ts';
 import type { GateLedger } from '../../src/ports/ledger.ts';
 import { Fault } from '../../src/protocol/errors.ts';
@@ -34,6 +34,9 @@ interface Way {
   ledgers?: ReturnType<typeof ledgersIn>;
 }
 
+const inShop = (blocked: readonly Waiting[]): string[] =>
+  blocked.filter(({ project }) => project === 'shop').map(({ delivery_id }) => delivery_id);
+
 /** One Stop: what was printed, and what became of it. */
 async function stop({ active = false, session = 's1', print, cover, ledgers }: Way = {}) {
   const printed: string[] = [];
@@ -45,17 +48,8 @@ async function stop({ active = false, session = 's1', print, cover, ledgers }: W
     session,
     active,
     begin: async () => {},
-    cover:
-      cover ??
-      ((root, blocked) =>
-        desk.store.write((tx) =>
-          coverTold(
-            tx,
-            desk,
-            root,
-            blocked.filter(({ project }) => project === 'shop').map(({ delivery_id }) => delivery_id),
-          ),
-        )),
+    cover: cover ?? ((root, blocked) => desk.store.write((tx) => coverTold(tx, desk, root, inShop(blocked)))),
+    uncover: (root, blocked) => desk.store.write((tx) => takeBackTold(tx, root, inShop(blocked))),
     print: (reason) => {
       print?.();
       printed.push(reason);
@@ -153,6 +147,23 @@ describe('the Stop gate', () => {
       },
     });
     expect(atPrint).toEqual(['s1.json']);
+  });
+
+  it('[HOST-086] holds up no ring where nobody read the block, and ends none that was made', async () => {
+    const closed = () => {
+      throw new Error('EPIPE');
+    };
+    await posted(desk);
+    await stop({ print: closed });
+    scene.startNotifier();
+    await desk.clock.advance(1_000);
+    expect(scene.rungAt()).toHaveLength(1);
+    await posted(desk);
+    await stop({ print: closed });
+    await desk.clock.advance(25_000);
+    expect(scene.rungAt()).toHaveLength(1);
+    await desk.clock.advance(10_000);
+    expect(scene.rungAt()).toHaveLength(2);
   });
 
   it('[HOST-086] gives the ids back where nobody read the block', async () => {

@@ -12,7 +12,7 @@ import {
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Home, makeHome, until } from './home.ts';
-import { answer, postbell } from './postbell.ts';
+import { answer, finished, postbell, program } from './postbell.ts';
 
 let home: Home;
 beforeEach(() => {
@@ -105,6 +105,18 @@ describe('agent setup claude', () => {
     const shown = [...texts].map((text) => JSON.parse(text).work_summary);
     for (const one of shown) expect([undefined, ...summaries]).toContain(one);
     expect(written().work_summary).toBe('d'.repeat(200));
+    expect(below(path.dirname(file()))).toEqual(['claude.json']);
+  });
+
+  it('says that it failed where the file system took a part of the file only; the one before stays', async () => {
+    await run();
+    const before = readFileSync(file(), 'utf8');
+    const limited = ['-c', 'ulimit -f 1; "$0" "$@"', process.execPath, program, ...words];
+    const long = ['--replace', '--project', '\u65e5'.repeat(190), '--work-summary', '\u65e5'.repeat(190)];
+    const { code, stdout, stderr } = await finished('bash', [...limited, ...long], home.env, home.project);
+    expect([code, stdout]).toEqual([1, '']);
+    expect(stderr).toMatch(/store_unwritable: .*EFBIG/);
+    expect(readFileSync(file(), 'utf8')).toBe(before);
     expect(below(path.dirname(file()))).toEqual(['claude.json']);
   });
 

@@ -175,6 +175,15 @@ describe('[SES-130] a row that could not look', () => {
     const { row } = await examined(at, { SHELL: '/bin/false' });
     expect(row('shell-cli')).toMatchObject({ level: 'warn', text: expect.stringMatching(/^could not look/) });
   });
+
+  it('a shell that never answers, and that no signal but the last ends', async () => {
+    const shell = path.join(at.dir, 'deaf');
+    writeFileSync(shell, '#!/bin/sh\ntrap "" TERM\nexec sleep 60\n', { mode: 0o755 });
+    const began = Date.now();
+    const { row } = await examined(at, { SHELL: shell });
+    expect(row('shell-cli').text).toBe(`could not look: ${shell} does not say within 5 s`);
+    expect(Date.now() - began).toBeLessThan(20_000);
+  }, 70_000);
 });
 
 describe('with a router and sessions', () => {
@@ -288,14 +297,19 @@ describe('[SES-138] --fix', () => {
   });
 
   it('removes what a dead process left half written; a lock, and what a live one writes, stay', async () => {
-    const dead = path.join(at.data, '.router.token.4194304');
+    mkdirSync(path.join(at.data, 'stop-gate'), { mode: 0o700 });
+    const dead = ['.router.token.4194304', 'hook-outcomes.jsonl.4194304', 'stop-gate/.s1.json.4194304'];
     const live = path.join(at.data, `.router.token.${process.pid}`);
     const lock = path.join(at.data, 'runtime', 'listener-x.lock');
-    for (const file of [dead, live, lock]) writeFileSync(file, '', { mode: 0o600 });
+    const kept = [live, lock, path.join(at.data, 'hook-outcomes.jsonl.1')];
+    for (const file of [...dead.map((name) => path.join(at.data, name)), ...kept])
+      writeFileSync(file, '', { mode: 0o600 });
     const before = snapshot(at.dir);
     const { stderr } = await shown(['--fix', '--yes']);
-    expect(stderr).toBe(`remove ${dead}, half written by a process that is dead\n`);
-    expect(changes(before, snapshot(at.dir))).toEqual(['data/.router.token.4194304']);
+    expect(stderr).toBe(
+      dead.map((name) => `remove ${at.data}/${name}, half written by a process that is dead\n`).join(''),
+    );
+    expect(changes(before, snapshot(at.dir))).toEqual(dead.map((name) => `data/${name}`));
   });
 
   it('at a terminal asks before each step', async () => {

@@ -6,7 +6,7 @@ import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Home, makeHome } from './home.ts';
 import { recordsOf, runHook } from './hook.ts';
-import { answer, type Env, postbell, root } from './postbell.ts';
+import { answer, type Env, finished, postbell, program, root } from './postbell.ts';
 
 let home: Home;
 beforeEach(() => {
@@ -89,26 +89,49 @@ describe('a hook on a machine that is not well', () => {
     },
   );
 
+  it('[HOST-219] under a Node that is too old ends with 0, and says so', async () => {
+    const older = path.join(home.dir, 'older.cjs');
+    writeFileSync(older, `Object.defineProperty(process.versions, 'node', { value: '18.20.0' })`);
+    const old = (...words: string[]) =>
+      finished(process.execPath, ['-r', older, program, ...words], home.env, home.project, '{}');
+    const stderr = 'postbell: Node 18.20.0 is too old; at least 20\n';
+    expect(await old('hook', 'prompt', '--host', 'claude')).toMatchObject({ code: 0, stderr });
+    expect(await old('send', 'x')).toMatchObject({ code: 1, stderr });
+  });
+
   it('[HOST-219] with a code cache of which a page was never written runs all the same', async () => {
     const copy = path.join(home.dir, 'copy');
     cpSync(path.join(root, 'dist'), path.join(copy, 'dist'), { recursive: true });
     symlinkSync(path.join(root, 'node_modules'), path.join(copy, 'node_modules'));
     const cache = path.join(copy, 'dist', 'hook.main.cache');
-    const bytes = readFileSync(cache);
-    bytes.fill(0, 40_960, 45_056);
-    writeFileSync(cache, bytes);
+    const sound = readFileSync(cache);
     await mail();
-    const out = execFileSync(
-      process.execPath,
-      [path.join(copy, 'dist', 'postbell.cjs'), 'hook', 'prompt', '--host', 'claude'],
-      {
-        cwd: home.project,
-        env: { ...home.env, ...env, CLAUDE_PROJECT_DIR: home.project },
-        input: '{"session_id":"s1"}',
-        encoding: 'utf8',
-      },
-    );
-    expect(out).toContain('1 message waiting');
+    const damages: ((bytes: Buffer) => Buffer)[] = [
+      (bytes) => bytes.fill(0, 40_960, 45_056),
+      (bytes) => bytes.fill(0, 45_056),
+      (bytes) => bytes.subarray(0, -1),
+      (bytes) => bytes.fill(0),
+      (bytes) => Buffer.alloc(0, bytes),
+      // A byte here and there: V8 dies of about one in five.
+      ...Array.from({ length: 10 }, (_, nth) => (bytes: Buffer) => {
+        for (let at = 10_368 + 97 * nth; at < 70_000; at += 4_001) bytes[at] = (bytes[at] as number) ^ 0xff;
+        return bytes;
+      }),
+    ];
+    for (const [nth, damage] of damages.entries()) {
+      writeFileSync(cache, damage(Buffer.from(sound)));
+      const out = execFileSync(
+        process.execPath,
+        [path.join(copy, 'dist', 'postbell.cjs'), 'hook', 'prompt', '--host', 'claude'],
+        {
+          cwd: home.project,
+          env: { ...home.env, ...env, CLAUDE_PROJECT_DIR: home.project },
+          input: '{"session_id":"s1"}',
+          encoding: 'utf8',
+        },
+      );
+      expect([nth, out]).toEqual([nth, expect.stringContaining('1 message waiting')]);
+    }
   });
 
   it('[HOST-081, HOST-084] two gates at once block once', async () => {

@@ -8,6 +8,8 @@ import {
   readdirSync,
   readFileSync,
   statSync,
+  symlinkSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs';
 import path from 'node:path';
@@ -208,6 +210,41 @@ describe('what hooks write', () => {
     await run('prompt');
     expect(readFileSync(`${file}.1`, 'utf8')).toHaveLength(full.length);
     expect(recordsOf(home)).toHaveLength(1);
+  });
+
+  it('begins on a line of its own after one that was cut off, and is bounded where no older log can be', async () => {
+    const prompt = () =>
+      postbell(home.env, home.project, ['hook', 'prompt', '--host', 'claude'], '{"session_id":"s1"}');
+    await prompt();
+    const file = path.join(data(), 'hook-outcomes.jsonl');
+    const line = readFileSync(file, 'utf8');
+    writeFileSync(file, line.slice(0, 40));
+    await prompt();
+    const [torn, ...whole] = readFileSync(file, 'utf8').trim().split('\n');
+    expect([torn, whole.length, JSON.parse(whole[0] as string).hook]).toEqual([
+      line.slice(0, 40),
+      1,
+      'prompt',
+    ]);
+    mkdirSync(`${file}.1`);
+    writeFileSync(file, line.repeat(Math.floor(65_536 / line.length)));
+    await prompt();
+    expect(readFileSync(file, 'utf8').trim().split('\n')).toHaveLength(1);
+    expect(readdirSync(data()).filter((name) => name.startsWith('hook-outcomes'))).toEqual([
+      'hook-outcomes.jsonl',
+      'hook-outcomes.jsonl.1',
+    ]);
+  });
+
+  it('the stamp of a gate is never put on a file that a link leads to', async () => {
+    await mail();
+    const victim = path.join(home.dir, 'victim');
+    writeFileSync(victim, '');
+    utimesSync(victim, 1_000, 1_000);
+    mkdirSync(path.join(data(), 'runtime'), { recursive: true, mode: 0o700 });
+    symlinkSync(victim, path.join(data(), 'runtime', 'gate-s1.lock'));
+    await run('stop-gate');
+    expect(statSync(victim).mtimeMs).toBe(1_000_000);
   });
 
   it('[MSG-125] is no more than each of them may', async () => {
@@ -437,8 +474,11 @@ describe('10,000 messages', () => {
 });
 
 describe('an input', () => {
-  it('[HOST-219] that is never closed is read as far as it came, and the hook ends by itself', async () => {
-    for (const written of ['{"session_id":"s1"}', '{"session_id":']) {
+  it('[HOST-219] that is never closed is read as far as it came, and the hook ends within its limit', async () => {
+    for (const [written, ms] of [
+      ['{"session_id":"s1"}', 2_000],
+      ['{"session_id":', 3_000],
+    ] as const) {
       const child = spawn(process.execPath, [program, 'hook', 'prompt', '--host', 'claude'], {
         cwd: home.project,
         env: { ...home.env, ...env, CLAUDE_PROJECT_DIR: home.project },
@@ -446,7 +486,7 @@ describe('an input', () => {
       child.stdin.write(written);
       const began = Date.now();
       const code = await new Promise((resolve) => child.on('exit', resolve));
-      expect([written, code, Date.now() - began < 8_000]).toEqual([written, 0, true]);
+      expect([written, code, Date.now() - began < ms]).toEqual([written, 0, true]);
       child.stdin.destroy();
     }
     expect(recordsOf(home)).toHaveLength(2);

@@ -257,6 +257,17 @@ describe('[SES-156] the data directory of the check', () => {
     await session.close();
   }, 60_000);
 
+  it('a report that could not be written is refused before anything is asked', async () => {
+    for (const out of ['', home.dir, '/dev/null/x']) {
+      const terminal = openTerminal(home, 200, 60);
+      terminal.type(`${process.execPath} ${tool} --host claude --out '${out}'; echo ended $?`);
+      await until('the refusal', () => terminal.screen().includes('ended 1'), 20_000);
+      expect(terminal.screen()).toContain('live-check: --out cannot be written: ');
+      terminal.end();
+    }
+    expect(made()).toEqual([]);
+  }, 30_000);
+
   it('a socket that would not fit in it is refused before anything is made, with what to do', async () => {
     const long = path.join(home.dir, 'x'.repeat(90));
     mkdirSync(long);

@@ -22,7 +22,7 @@ export interface HookPayload {
 }
 
 /**
- * A host writes it and closes; one that leaves it open is waited for 5 s, or until `ended`.
+ * A host writes it and closes; one that leaves it open is waited for until its object is whole, for 2 s, or until `ended`.
  * @param open the input, until nobody wants more of it
  */
 export async function readPayload(
@@ -63,6 +63,8 @@ function parse(text: string): Record<string, unknown> | undefined {
   }
 }
 
+const closingBrace = 0x7d;
+
 /** Joined before it is decoded: a character may lie across two pieces. Undefined where there is too much. */
 async function readBounded(
   input: AsyncIterable<Buffer>,
@@ -77,5 +79,9 @@ async function readBounded(
     bytes += next.value.length;
     if (bytes > limits.hookInputBytesMax) return undefined;
     pieces.push(next.value);
+    if (next.value.at(-1) === closingBrace) {
+      const text = Buffer.concat(pieces).toString('utf8');
+      if (parse(text) !== undefined) return text;
+    }
   }
 }
