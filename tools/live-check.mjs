@@ -109,6 +109,7 @@ function openTerminal() {
       }
       return undefined;
     },
+    gaveUp: () => given.signal.aborted,
     close: () => {
       lines.off('close', giveUp);
       lines.close();
@@ -236,8 +237,10 @@ async function look(terminal, { home, channel, patienceMs, rows, day, versions }
 }
 
 /** Nothing is taken from below a session that runs: its server would make the directory again. @returns what was left */
-function remove(home) {
+function remove(home, sessionEnded) {
   if (attendanceIn(home) !== 'unseen') return `A session still runs with ${home}: end it, then remove that.`;
+  if (!sessionEnded && !existsSync('/proc/self'))
+    return `A session may still run with ${home}: end it, then remove that.`;
   try {
     // A server that ends just now may write into it once more.
     rmSync(home, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
@@ -261,7 +264,7 @@ async function main(words) {
   } finally {
     terminal.close();
     await postbellIn(home).command(['router', 'stop']);
-    const left = flags.keep ? `Kept: ${home}` : remove(home);
+    const left = flags.keep ? `Kept: ${home}` : remove(home, !terminal.gaveUp());
     if (left !== undefined) terminal.say(left);
   }
 }

@@ -69,7 +69,9 @@ function mendable(): Mendable {
 function deadDrafts(directory: string): string[] {
   const names = namesIn(directory);
   return (names.state === 'found' ? names.value : []).flatMap((name) => {
-    const pid = Number(/^(?:\.\S+\.(?:token|json)|hook-outcomes\.jsonl)\.(\d{2,10})$/.exec(name)?.[1]);
+    const [, draft, log] =
+      /^(?:\.\S+\.(?:token|json)\.(\d{1,10})|hook-outcomes\.jsonl\.(\d{2,10}))$/.exec(name) ?? [];
+    const pid = Number(draft ?? log);
     const found = lookAt(path.join(directory, name));
     const isOurs = found.state === 'found' && found.value.kind === 'file' && found.value.own;
     return isOurs && pid > 0 && !isAlive(pid) ? [path.join(directory, name)] : [];

@@ -4,6 +4,7 @@
 import { say } from '../platform/stderr.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Wake } from '../ports/wake.ts';
+import { untilBeat } from '../protocol/beat.ts';
 import { failureLine } from '../protocol/errors.ts';
 import { replacedLine } from '../protocol/session.ts';
 import type { HostProcess } from '../sessions/alias.ts';
@@ -51,7 +52,7 @@ export function endWithHost(
   let cancel = (): void => {};
   const look = (): void => {
     cancel();
-    if (stillRuns(host)) cancel = clock.after(hostLookMs, look);
+    if (stillRuns(host)) cancel = clock.after(untilBeat(clock.elapsedMs(), hostLookMs), look);
     else end();
   };
   const unwatch = wake.watch(look);

@@ -46,13 +46,21 @@ export async function runGate(
       active,
       // Git runs before the ledger, too: a gate that is killed after that has told nobody.
       begin: async () => {
-        [project] = await Promise.all([projectOfHost(processEnvironment), turn.begin()]);
+        const asked = projectOfHost(processEnvironment);
+        try {
+          await turn.begin();
+        } finally {
+          project = await asked;
+        }
       },
-      cover: (root, blocked) =>
-        write(places.database, idsOf(blocked, project), (tx, ids) => coverTold(tx, desk, root, ids)),
-      uncover: async (root, blocked) => {
-        await write(places.database, idsOf(blocked, project), (tx, ids) => takeBackTold(tx, root, ids));
-        fileWake(places.wakeFile).touch();
+      cover: async (root, blocked) => {
+        const ids = idsOf(blocked, project);
+        const told = await write(places.database, (tx) => coverTold(tx, desk, root, ids));
+        return async () => {
+          if (told === undefined) return;
+          await write(places.database, (tx) => takeBackTold(tx, root, told));
+          fileWake(places.wakeFile).touch();
+        };
       },
       print: (reason) => writeAll(1, blockAnswer(reason)),
     });
@@ -66,19 +74,13 @@ export async function runGate(
   }
 }
 
-/** Only what the session's own bell would ring for: mail of its project. Undefined where that is not known. */
-const idsOf = (blocked: readonly Waiting[], project: string | undefined): string[] | undefined =>
-  project === undefined
-    ? undefined
-    : blocked.filter((one) => one.project === project).map(({ delivery_id }) => delivery_id);
+/** Only what the session's own bell would ring for: mail of its project. */
+function idsOf(blocked: readonly Waiting[], project: string | undefined): string[] {
+  if (project === undefined) throw new Fault('project_unavailable', 'whose ring it is cannot be known');
+  return blocked.filter((one) => one.project === project).map(({ delivery_id }) => delivery_id);
+}
 
-async function write(
-  path: string,
-  ids: readonly string[] | undefined,
-  work: (tx: Tx, ids: readonly string[]) => void,
-): Promise<void> {
-  if (ids === undefined) throw new Fault('project_unavailable', 'whose ring it is cannot be known');
-  if (ids.length === 0) return;
+async function write<T>(path: string, work: (tx: Tx) => T): Promise<T> {
   const store = await openStore({
     path,
     clock: systemClock,
@@ -86,7 +88,7 @@ async function write(
     lockWaitMs: limits.hookStoreWaitMs,
   });
   try {
-    await store.write((tx) => work(tx, ids));
+    return await store.write(work);
   } finally {
     store.close();
   }

@@ -1,5 +1,5 @@
 // `postbell hook EVENT --host NAME`: short-lived, started by a host, which goes on whatever happens: exit 0, and one record of
-// what became of it. Words of a newer manifest are exit 0 and one line, those of a person who mistypes exit 1.
+// what became of it. Words of a newer manifest say one line besides; those of a person who mistypes are exit 1.
 
 import { existsSync } from 'node:fs';
 import type { Addressee } from '../mailbox/remind.ts';
@@ -39,7 +39,10 @@ type Event = (typeof events)[number];
 export function main(words: readonly string[]): Promise<void> {
   return orFail(words, async (rest) => {
     const { event, host } = readWords(rest);
-    if (event === undefined) return say(`postbell: this version knows no such hook\n`);
+    if (event === undefined) {
+      say('postbell: this version knows no such hook\n');
+      return leaveRecord('unknown', host, Promise.resolve({ outcome: 'skipped', reason: 'unknown words' }));
+    }
     await leaveRecord(event, host, run(event, host));
     // A host may hold stdin open, and is waited for no longer.
     process.exit(0);
@@ -63,7 +66,7 @@ function readWords([first, ...rest]: readonly string[]): {
 }
 
 async function leaveRecord(
-  hook: Event,
+  hook: Event | 'unknown',
   host: HostKind | undefined,
   work: Promise<HookOutcome>,
 ): Promise<void> {

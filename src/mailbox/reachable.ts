@@ -4,6 +4,7 @@
 import type { Bell } from '../ports/bell.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Wake } from '../ports/wake.ts';
+import { untilBeat } from '../protocol/beat.ts';
 import { limits } from '../protocol/limits.ts';
 
 export interface ReachOptions {
@@ -45,7 +46,7 @@ export function watchReach({ clock, wake, bell, turnAtMs, onChange, onFault }: R
     } catch (error) {
       onFault(error);
     }
-    cancel = clock.after(deaf ? lookDeafMs : lookMs, look);
+    cancel = clock.after(deaf ? lookDeafMs : untilBeat(clock.elapsedMs(), lookMs), look);
   };
 
   // Only a deaf session has anything to learn from a touch.

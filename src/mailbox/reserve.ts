@@ -48,6 +48,17 @@ export function joinReservation(
   return current.notification_id;
 }
 
+/** What `coverTold` changed. */
+export interface Told {
+  notification_id: string;
+  /** Not covered before. */
+  added: string[];
+  /** Not told before. */
+  told: string[];
+  /** The reservation as it was; undefined where it was opened. */
+  former: Omit<Reservation, 'covered'> | undefined;
+}
+
 /**
  * The session's host is told of these right now, by the Stop gate or in mid-turn: a ring, for which nothing is appended. No
  * listener announces them before the reservation ends.
@@ -57,15 +68,31 @@ export function coverTold(
   desk: Pick<Desk, 'clock' | 'random'>,
   sessionRoot: string,
   deliveryIds: readonly string[],
-): void {
-  if (deliveryIds.length > 0)
-    tx.notices.markTold(joinReservation(tx, desk, sessionRoot, deliveryIds), deliveryIds);
+): Told | undefined {
+  if (deliveryIds.length === 0) return undefined;
+  const former = currentReservation(tx, sessionRoot, desk.clock.nowMs());
+  const covered = former === undefined ? [] : tx.notices.coverOf(former.notification_id, deliveryIds);
+  const before = new Map(covered.map(({ delivery_id, told }) => [delivery_id, told]));
+  const notification_id = joinReservation(tx, desk, sessionRoot, deliveryIds);
+  tx.notices.markTold(notification_id, deliveryIds);
+  return {
+    notification_id,
+    added: deliveryIds.filter((id) => !before.has(id)),
+    told: deliveryIds.filter((id) => before.get(id) !== true),
+    former,
+  };
 }
 
-/** The host could not be told after all: they ring as if nobody had tried. */
-export function takeBackTold(tx: Tx, sessionRoot: string, deliveryIds: readonly string[]): void {
-  const newest = tx.notices.newest(sessionRoot);
-  if (newest !== undefined) tx.notices.takeBackTold(newest.notification_id, deliveryIds);
+/** The host could not be told after all: they ring as if nobody had tried, unless a later ring covers them by now. */
+export function takeBackTold(
+  tx: Tx,
+  sessionRoot: string,
+  { notification_id, added, told, former }: Told,
+): void {
+  if (tx.notices.newest(sessionRoot)?.notification_id !== notification_id) return;
+  tx.notices.takeBackTold(notification_id, told);
+  if (former !== undefined) tx.notices.setEnd(notification_id, former.rung_at_ms, former.expires_at_ms);
+  tx.notices.uncover(notification_id, added);
 }
 
 /** Without the list of what it covers, which may be long. */

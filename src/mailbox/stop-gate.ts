@@ -22,10 +22,8 @@ export interface GateOptions {
   active: boolean;
   /** There is something to block for: no listener reads its rows from now on. */
   begin(): Promise<void>;
-  /** Adds what is blocked for to the session's reservation. */
-  cover(root: string, blocked: readonly Waiting[]): Promise<void>;
-  /** Takes that back. */
-  uncover(root: string, blocked: readonly Waiting[]): Promise<void>;
+  /** Adds what is blocked for to the session's reservation. @returns takes it back */
+  cover(root: string, blocked: readonly Waiting[]): Promise<() => Promise<void>>;
   /** Throws where nobody reads. */
   print(reason: string): void;
 }
@@ -65,7 +63,10 @@ export async function stopGate(options: GateOptions): Promise<HookOutcome> {
     if (active) return done(nothingNew);
   }
   if (fresh.length === 0) return done(nothingNew);
-  await options.cover(root, fresh).catch((error) => problems.push(`coverage: ${describeError(error).code}`));
+  const faulty = (part: string) => (error: unknown) => {
+    problems.push(`${part}: ${describeError(error).code}`);
+  };
+  const uncover = await options.cover(root, fresh).catch(faulty('coverage'));
   try {
     options.print(boundedLines([...lines, gateInstruction]));
   } catch {
@@ -73,11 +74,9 @@ export async function stopGate(options: GateOptions): Promise<HookOutcome> {
     try {
       ledgers.write(root, ledger);
     } catch (error) {
-      problems.push(`ledger: ${describeError(error).code}`);
+      faulty('ledger')(error);
     }
-    await options
-      .uncover(root, fresh)
-      .catch((error) => problems.push(`coverage: ${describeError(error).code}`));
+    await uncover?.().catch(faulty('coverage'));
   }
   return done({ outcome: 'notified', reason: `blocked for ${fresh.length}` });
 }

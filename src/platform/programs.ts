@@ -54,9 +54,16 @@ export interface Ran {
 export function runProgram(
   file: string,
   words: readonly string[],
-  options: { env: Environment; cwd?: string; timeoutMs: number; input?: string },
+  options: {
+    env: Environment;
+    cwd?: string;
+    timeoutMs: number;
+    input?: string;
+    /** What ends it after that time. */
+    killSignal?: 'SIGTERM' | 'SIGKILL';
+  },
 ): Promise<Ran> {
-  const { env, cwd, timeoutMs, input = '' } = options;
+  const { env, cwd, timeoutMs, input = '', killSignal = 'SIGTERM' } = options;
   return new Promise((resolve) => {
     const child = execFile(
       file,
@@ -65,8 +72,7 @@ export function runProgram(
         env: env as NodeJS.ProcessEnv,
         ...(cwd !== undefined && { cwd }),
         timeout: timeoutMs,
-        // It may ignore any other.
-        killSignal: 'SIGKILL',
+        killSignal,
       },
       (_error, stdout, stderr) => resolve({ code: child.exitCode, stdout, stderr }),
     );
@@ -81,7 +87,9 @@ const shellWaitMs = 5_000;
 export async function loginShellFinds(environment: Environment, name: string): Promise<Looked<string>> {
   const shell = setting(environment, 'SHELL') ?? accountShell() ?? '/bin/sh';
   const asked = ['-l', '-c', `command -v ${name} || echo none`];
-  const { stdout } = await runProgram(shell, asked, { env: environment, cwd: '/', timeoutMs: shellWaitMs });
+  // A shell may ignore any other signal.
+  const limit = { timeoutMs: shellWaitMs, killSignal: 'SIGKILL' } as const;
+  const { stdout } = await runProgram(shell, asked, { env: environment, cwd: '/', ...limit });
   // A profile may print what it likes before.
   const said = stdout.trim().split('\n').at(-1) ?? '';
   if (said === 'none') return { state: 'missing' };

@@ -46,8 +46,12 @@ export interface Notices {
   cover(notificationId: string, deliveryIds: readonly string[]): void;
   /** The host was told of these by another road than a row: no row of the reservation announces them. */
   markTold(notificationId: string, deliveryIds: readonly string[]): void;
-  /** They were not, and are not covered unless a row of it announced them. */
+  /** Those of `deliveryIds` that it covers, waiting or not. */
+  coverOf(notificationId: string, deliveryIds: readonly string[]): { delivery_id: string; told: boolean }[];
+  /** The host was not told of these after all. */
   takeBackTold(notificationId: string, deliveryIds: readonly string[]): void;
+  /** No longer covers those of them that no row announced; one that then covers nothing was never opened. */
+  uncover(notificationId: string, deliveryIds: readonly string[]): void;
   setEnd(notificationId: string, rungAtMs: number, expiresAtMs: number): void;
   setState(notificationId: string, state: HandOffState): void;
   /** The hand-off of this delivery to the session failed: so did its newest reservation there, unless that was rung for. */

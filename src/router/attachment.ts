@@ -3,6 +3,7 @@
 
 import type { Clock } from '../ports/clock.ts';
 import type { Random } from '../ports/random.ts';
+import { untilBeat } from '../protocol/beat.ts';
 import { Fault } from '../protocol/errors.ts';
 import { type DeliverFrame, readDeliver } from '../protocol/frames.ts';
 import { limits } from '../protocol/limits.ts';
@@ -232,7 +233,8 @@ export class Attachment {
     const untilMs = clock.elapsedMs() + leaseMs / 2;
     try {
       const answer = await this.#beat(client, this.#key);
-      if (client === this.#client) this.#renewAfter(Number(answer.lease_ms) / 2, Number(answer.lease_ms));
+      const nextMs = Number(answer.lease_ms);
+      if (client === this.#client) this.#renewAfter(untilBeat(clock.elapsedMs(), nextMs / 2), nextMs);
     } catch (error) {
       if (client !== this.#client) return;
       const passing =

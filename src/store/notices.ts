@@ -78,12 +78,24 @@ export function notices(database: Database, now: () => string): Notices {
   };
 }
 
+const those = 'notification_id = :id AND delivery_id IN (SELECT value FROM json_each(:ids))';
+const of = (id: string, deliveryIds: readonly string[]) => ({ id, ids: JSON.stringify(deliveryIds) });
+
 /** What a ring says of what it covers. */
 function ringing(
   database: Database,
 ): Pick<
   Notices,
-  'fail' | 'markRung' | 'markTold' | 'takeBackTold' | 'markPushed' | 'rings' | 'unanswered' | 'isRung'
+  | 'fail'
+  | 'markRung'
+  | 'markTold'
+  | 'takeBackTold'
+  | 'coverOf'
+  | 'uncover'
+  | 'markPushed'
+  | 'rings'
+  | 'unanswered'
+  | 'isRung'
 > {
   return {
     fail: (deliveryId, sessionIds) => {
@@ -99,17 +111,28 @@ function ringing(
       );
     },
     markTold: (notificationId, deliveryIds) => {
-      database.run(
-        'UPDATE reservation_cover SET told = 1 WHERE notification_id = ? AND delivery_id IN (SELECT value FROM json_each(?))',
-        notificationId,
-        JSON.stringify(deliveryIds),
-      );
+      database.run(`UPDATE reservation_cover SET told = 1 WHERE ${those}`, of(notificationId, deliveryIds));
     },
     takeBackTold: (notificationId, deliveryIds) => {
-      const of = { id: notificationId, ids: JSON.stringify(deliveryIds) };
-      const those = 'notification_id = :id AND delivery_id IN (SELECT value FROM json_each(:ids))';
-      database.run(`DELETE FROM reservation_cover WHERE rung = 0 AND ${those}`, of);
-      database.run(`UPDATE reservation_cover SET told = 0 WHERE ${those}`, of);
+      database.run(`UPDATE reservation_cover SET told = 0 WHERE ${those}`, of(notificationId, deliveryIds));
+    },
+    coverOf: (notificationId, deliveryIds) =>
+      database
+        .all(
+          `SELECT delivery_id, told FROM reservation_cover WHERE ${those}`,
+          of(notificationId, deliveryIds),
+        )
+        .map(({ delivery_id, told }) => ({ delivery_id: delivery_id as string, told: told === 1 })),
+    uncover: (notificationId, deliveryIds) => {
+      database.run(
+        `DELETE FROM reservation_cover WHERE rung = 0 AND ${those}`,
+        of(notificationId, deliveryIds),
+      );
+      database.run(
+        `DELETE FROM reservation WHERE notification_id = :id AND NOT EXISTS
+           (SELECT 1 FROM reservation_cover v WHERE v.notification_id = :id)`,
+        { id: notificationId },
+      );
     },
     markPushed: (deliveryId, sessionIds) => {
       const of = { delivery: deliveryId, sessions: JSON.stringify(sessionIds) };

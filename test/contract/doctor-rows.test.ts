@@ -74,22 +74,39 @@ describe('node', () => {
 
 describe('hook-activity', () => {
   const line = (time: string, more: object = {}) =>
-    JSON.stringify({ hook: 'wait', time, host: 'claude', outcome: 'error', reason: 'store_busy', ...more });
+    JSON.stringify({
+      hook: 'prompt',
+      time,
+      host: 'claude',
+      outcome: 'error',
+      reason: 'inbox: uncaught store_busy',
+      ...more,
+    });
   const of = (...lines: string[]) =>
     hookActivity(
       facts({ outcomes: [{ state: 'missing' }, { state: 'found', value: `${lines.join('\n')}\n` }] }),
     );
 
+  it('[HOST-227] says where a recipient was refused', () => {
+    const refused = { hook: 'prompt', outcome: 'notified', reason: 'recipient refused' };
+    expect(of(line('2030-01-01T00:00:00.001Z', refused))).toMatchObject({
+      level: 'warn',
+      text: 'POSTBELL_RECIPIENT was refused and ignored in 7 days, times: 1',
+      hint: expect.stringContaining('POSTBELL_RECIPIENT=reviewer'),
+    });
+    expect(of(line('2029-12-01T00:00:00.000Z', refused))).toMatchObject({ level: 'pass' });
+  });
+
   it('counts errors of seven days by hook and reason', () => {
     expect(of(line('2030-01-01T00:00:00.001Z'), line('2029-12-31T23:59:59.999Z')).text).toBe(
-      'hooks ended with errors in 7 days: wait store_busy (1)',
+      'hooks ended with errors in 7 days: prompt inbox: uncaught store_busy (1)',
     );
     const many = [
-      line('2030-01-07T00:00:00.000Z', { hook: 'remind' }),
+      line('2030-01-07T00:00:00.000Z', { hook: 'stop-gate' }),
       ...Array(2).fill(line('2030-01-06T00:00:00.000Z')),
     ];
     expect(of(...many).text).toBe(
-      'hooks ended with errors in 7 days: wait store_busy (2), remind store_busy (1)',
+      'hooks ended with errors in 7 days: prompt inbox: uncaught store_busy (2), stop-gate inbox: uncaught store_busy (1)',
     );
     expect(of(line('2029-12-01T00:00:00.000Z'))).toMatchObject({ level: 'pass' });
     for (const torn of ['null', '{"hook":"pro', line('no time')])
@@ -99,7 +116,7 @@ describe('hook-activity', () => {
       });
     expect(
       of(line('2030-01-02T00:00:00.000Z', { reason: 'inbox: uncaught store_unreadable' })).text,
-    ).toContain('wait inbox: uncaught store_unreadable (1)');
+    ).toContain('prompt inbox: uncaught store_unreadable (1)');
     expect(of(line('2030-01-07T00:00:00.000Z', { outcome: 'skipped' }))).toMatchObject({ level: 'pass' });
   });
 

@@ -4,7 +4,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { intake } from '../../src/mailbox/intake.ts';
 import { commitBatch, heldBackMs, nextBatch } from '../../src/mailbox/listen.ts';
-import { progressNudge } from '../../src/mailbox/mid-turn.ts';
+import { midTurn, progressNudge } from '../../src/mailbox/mid-turn.ts';
 import { notifierLockName } from '../../src/mailbox/notifier.ts';
 import { receive } from '../../src/mailbox/receive.ts';
 import { waitingFor } from '../../src/mailbox/remind.ts';
@@ -76,6 +76,7 @@ describe('a listener', () => {
     await posted(desk);
     await desk.clock.advance(5_000);
     await desk.store.write((tx) => tx.identity.link('s2', 's1'));
+    expect(await midTurn(desk, { caller: sessionCaller('s2'), project: 'shop' })).toEqual([]);
     for (const id of ['s1', 's2']) ok(await post(desk, { recipient: id, target_kind: 'session' }));
     const [first, second] = [nextBatch(desk, 's1'), nextBatch(desk, 's2')];
     expect(first).toEqual(second);
@@ -154,8 +155,7 @@ describe('three clears', () => {
         session,
         active: false,
         begin: async () => {},
-        cover: async () => {},
-        uncover: async () => {},
+        cover: async () => async () => {},
         print: () => {},
       });
     for (const id of ends) {

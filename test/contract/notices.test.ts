@@ -91,7 +91,7 @@ describe('mail that needs a turn', () => {
 });
 
 describe('the text of a notice', () => {
-  it('has an id, counts and the tools to call, and nothing else', () => {
+  it('[HOST-092] has an id, counts and the tools to call, and nothing else', () => {
     const tail = [
       'Call the tool receive_messages to read, act on what you accept, then call acknowledge_messages with messages = the',
       'receipts you were given, then receive the next batch. To answer, call the tool message with action "send". If these',

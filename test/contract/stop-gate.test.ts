@@ -48,8 +48,13 @@ async function stop({ active = false, session = 's1', print, cover, ledgers }: W
     session,
     active,
     begin: async () => {},
-    cover: cover ?? ((root, blocked) => desk.store.write((tx) => coverTold(tx, desk, root, inShop(blocked)))),
-    uncover: (root, blocked) => desk.store.write((tx) => takeBackTold(tx, root, inShop(blocked))),
+    cover: async (root, blocked) => {
+      await cover?.();
+      const told = await desk.store.write((tx) => coverTold(tx, desk, root, inShop(blocked)));
+      return async () => {
+        if (told !== undefined) await desk.store.write((tx) => takeBackTold(tx, root, told));
+      };
+    },
     print: (reason) => {
       print?.();
       printed.push(reason);
@@ -149,21 +154,50 @@ describe('the Stop gate', () => {
     expect(atPrint).toEqual(['s1.json']);
   });
 
-  it('[HOST-086] holds up no ring where nobody read the block, and ends none that was made', async () => {
-    const closed = () => {
-      throw new Error('EPIPE');
-    };
-    await posted(desk);
-    await stop({ print: closed });
-    scene.startNotifier();
-    await desk.clock.advance(1_000);
-    expect(scene.rungAt()).toHaveLength(1);
-    await posted(desk);
-    await stop({ print: closed });
-    await desk.clock.advance(25_000);
-    expect(scene.rungAt()).toHaveLength(1);
-    await desk.clock.advance(10_000);
-    expect(scene.rungAt()).toHaveLength(2);
+  describe('[HOST-086] a block that nobody read', () => {
+    const unread = () =>
+      stop({
+        print: () => {
+          throw new Error('EPIPE');
+        },
+      });
+
+    it('holds up no ring, where it opened the reservation', async () => {
+      await posted(desk);
+      await unread();
+      expect(scene.reservations()).toEqual([]);
+      scene.startNotifier();
+      await desk.clock.advance(1_000);
+      expect(scene.rungAt()).toHaveLength(1);
+    });
+
+    it('nor where it joined one, whose end and step stay; what was covered before stays so', async () => {
+      scene.startNotifier();
+      await posted(desk);
+      await desk.clock.advance(40_000);
+      expect(scene.rungAt()).toEqual([0, 30]);
+      await posted(desk, { payload: 'a second' });
+      await desk.clock.advance(10_000);
+      const before = scene.reservations();
+      await unread();
+      expect(scene.reservations()).toEqual(before);
+      await desk.clock.advance(11_000);
+      expect(scene.rungAt()).toEqual([0, 30, 60]);
+    });
+
+    it('leaves alone what the host was told of otherwise', async () => {
+      await attach(desk, 's1');
+      desk.onNotify = () => ({ delivered: false, reason: 'dispatched' });
+      await posted(desk);
+      expect(await midTurn(desk, ringing)).toHaveLength(1);
+      const before = scene.reservations();
+      await desk.clock.advance(5_000);
+      await unread();
+      expect(scene.reservations()).toEqual(before);
+      scene.startNotifier();
+      await desk.clock.advance(20_000);
+      expect(scene.rungAt()).toEqual([]);
+    });
   });
 
   it('[HOST-086] gives the ids back where nobody read the block', async () => {

@@ -376,6 +376,7 @@ describe('the plugin\u2019s own server and the runner', () => {
   ])('a runner whose host was started with %j declares %j', async (flags, declared) => {
     const host = spawn('sh', ['-c', '"$RUN" "$PROGRAM" host claude --config "$CONFIG"; :', 'sh', ...flags], {
       argv0: 'claude',
+      detached: true,
       cwd: home.project,
       env: {
         ...home.env,
@@ -386,6 +387,7 @@ describe('the plugin\u2019s own server and the runner', () => {
         CONFIG: config,
       },
     });
+    home.atEnd(() => host.exitCode ?? process.kill(-(host.pid as number), 'SIGKILL'));
     let said = '';
     host.stdout.on('data', (chunk: Buffer) => (said += String(chunk)));
     const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo };

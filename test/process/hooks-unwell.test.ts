@@ -85,7 +85,9 @@ describe('a hook on a machine that is not well', () => {
     async (...words) => {
       const { code, stdout, stderr } = await postbell(home.env, home.project, ['hook', ...words], '{}');
       expect([code, stdout, stderr]).toEqual([0, '', 'postbell: this version knows no such hook\n']);
-      expect(recordsOf(home)).toEqual([]);
+      expect(recordsOf(home)).toMatchObject([
+        { hook: 'unknown', outcome: 'skipped', reason: 'unknown words' },
+      ]);
     },
   );
 

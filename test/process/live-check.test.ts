@@ -6,7 +6,7 @@ import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { LiveReport } from '../../tools/live-report.mjs';
 import { type Home, makeHome, until } from './home.ts';
-import { type Env, finished, postbell, root } from './postbell.ts';
+import { type Env, finished, postbell, root, stopRouter } from './postbell.ts';
 import { openSession, type Session } from './session.ts';
 import { openTerminal, type TestTerminal } from './terminal.ts';
 
@@ -255,6 +255,11 @@ describe('[SES-156] the data directory of the check', () => {
     expect(at.terminal.screen().replaceAll('\n', '')).toContain(`A session still runs with ${at.data}`);
     expect(existsSync(path.join(at.data, 'postbell.db'))).toBe(true);
     await session.close();
+    // The session's server may have started a router anew before it ended.
+    for (let looks = 0; looks < 10; looks += 1) {
+      await stopRouter({ ...home.env, POSTBELL_HOME: at.data }, home.project);
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
   }, 60_000);
 
   it('a report that could not be written is refused before anything is asked', async () => {

@@ -3,6 +3,7 @@
 import path from 'node:path';
 import BetterSqlite3 from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { channelHost } from './channel-host.ts';
 import { type Home, makeHome, until } from './home.ts';
 import { answer, factsOf, postbell } from './postbell.ts';
 import { liveCards, openSession, type Session } from './session.ts';
@@ -205,6 +206,39 @@ describe('postbell mcp', () => {
     await weaker.close();
     await newer.close();
   });
+
+  it.each([
+    ['EOF'],
+    ['SIGTERM'],
+    ['SIGINT'],
+    ['SIGHUP'],
+    ['EOF', 'SIGTERM'],
+    ['SIGTERM', 'SIGHUP'],
+    ['SIGHUP', 'EOF'],
+  ] as ('EOF' | NodeJS.Signals)[][])(
+    '[HOST-127] ends at %s %s: nobody is registered any more, and the store is whole',
+    async (...events) => {
+      const server = channelHost(home, ['mcp'], { CLAUDE_CODE_SESSION_ID: 'ending' });
+      await server.begin();
+      const store = new BetterSqlite3(path.join(home.env.POSTBELL_HOME as string, 'postbell.db'), {
+        readonly: true,
+      });
+      const left = () =>
+        store.prepare(`SELECT disconnected_at FROM connection WHERE session_id = 'ending'`).pluck().all();
+      await until('it is registered', () => left().length === 1);
+      const began = Date.now();
+      for (const event of events)
+        if (event === 'EOF') server.child.stdin?.end();
+        else server.child.kill(event);
+      expect(await server.exited).toEqual({ code: 0, signal: null });
+      expect(Date.now() - began).toBeLessThan(1_000);
+      expect([left(), store.pragma('integrity_check', { simple: true })]).toEqual([
+        [expect.any(String)],
+        'ok',
+      ]);
+      store.close();
+    },
+  );
 
   it('says who it is, and lists no failed notice where none failed', async () => {
     const [card] = await liveCards(home, project, 1);

@@ -71,16 +71,42 @@ describe('postbell wait', () => {
     expect((await third.exited).code).toBe(2);
   });
 
+  it('[HOST-093] is one a host process, whatever the session: another exits 0, silent; kill -9 frees its place', async () => {
+    const CLAUDE_PID = String(scene.startHost().pid);
+    const first = scene.listener({ CLAUDE_PID });
+    await scene.armed();
+    const began = Date.now();
+    const second = scene.listener({ CLAUDE_PID }, 's2');
+    expect([await second.exited, second.stdout(), second.stderr()]).toEqual([
+      { code: 0, signal: null },
+      '',
+      '',
+    ]);
+    expect(Date.now() - began).toBeLessThan(1_500);
+    expect(first.child.exitCode).toBeNull();
+    first.child.kill('SIGKILL');
+    await first.exited;
+    const third = scene.listener({ CLAUDE_PID }, 's2');
+    await until('it is armed', () => {
+      const lock = scene.locks.tryTake('listener-s2');
+      lock?.release();
+      return lock === undefined;
+    });
+    expect(third.child.exitCode).toBeNull();
+  });
+
   it('[HOST-097] ends silently with 0 at a signal, when it is switched off, and for a sub-agent', async () => {
     for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
       const started = scene.listener();
       await scene.armed();
+      const began = Date.now();
       started.child.kill(signal);
       expect([await started.exited, started.stderr(), started.stdout()]).toEqual([
         { code: 0, signal: null },
         '',
         '',
       ]);
+      expect(Date.now() - began).toBeLessThan(1_000);
     }
     await scene.send('waiting row');
     const off = [{ POSTBELL_LISTENER: 'off' }, { POSTBELL_CHANNELS: '1' }, { POSTBELL_CHANNELS: 'TRUE' }];

@@ -37,6 +37,15 @@ export function hookActivity({ outcomes, nowMs }: DoctorFacts): Finding {
       text: `hooks ended with errors in 7 days: ${counted(errors)}`,
       hint: 'mend what the other rows say; the lines are in hook-outcomes.jsonl',
     });
+  const refused = runs.filter(
+    ({ reason, atMs }) => reason.endsWith('recipient refused') && atMs > nowMs - askedMs,
+  );
+  if (refused.length > 0)
+    findings.push({
+      level: 'warn',
+      text: `POSTBELL_RECIPIENT was refused and ignored in 7 days, times: ${refused.length}`,
+      hint: 'start the session with a name (POSTBELL_RECIPIENT=reviewer claude) or without the variable',
+    });
   const last = runs.at(-1);
   const since = last === undefined ? '' : `, the last at ${new Date(last.atMs).toISOString()}`;
   return worst(findings, {

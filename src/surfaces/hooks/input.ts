@@ -37,9 +37,10 @@ export async function readPayload(
     if (ended?.aborted) stop();
   });
   const unwanted = new AbortController();
-  const text = await readBounded(open(unwanted.signal), late);
-  cancel();
-  unwanted.abort();
+  const text = await readBounded(open(unwanted.signal), late).finally(() => {
+    cancel();
+    unwanted.abort();
+  });
   if (text === undefined) return { active: false, subagent: false, problem: 'too long' };
   const parsed = parse(text);
   if (parsed === undefined) return { active: false, subagent: false, problem: 'malformed' };
@@ -63,7 +64,9 @@ function parse(text: string): Record<string, unknown> | undefined {
   }
 }
 
-const closingBrace = 0x7d;
+/** A host may end its line. */
+const endOfObject = /\}\s*$/;
+const blanksMax = 8;
 
 /** Joined before it is decoded: a character may lie across two pieces. Undefined where there is too much. */
 async function readBounded(
@@ -79,9 +82,13 @@ async function readBounded(
     bytes += next.value.length;
     if (bytes > limits.hookInputBytesMax) return undefined;
     pieces.push(next.value);
-    if (next.value.at(-1) === closingBrace) {
+    if (endOfObject.test(next.value.subarray(-blanksMax).toString('latin1'))) {
       const text = Buffer.concat(pieces).toString('utf8');
-      if (parse(text) !== undefined) return text;
+      if (parse(text) !== undefined) {
+        // Not waited for: behind a read that nobody answers it never ends.
+        void reader.return?.();
+        return text;
+      }
     }
   }
 }
