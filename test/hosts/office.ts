@@ -169,8 +169,15 @@ function sessionsOf({
       });
       hostEnded.catch(() => {});
       if (hooked) await Promise.race([hookEnded(), hostEnded]);
-      const id = session.sessionId();
-      inboxes.set(id, inbox ?? `claude-session-${id}`);
+      const name = (): void => {
+        const id = session.sessionId();
+        inboxes.set(id, inbox ?? `claude-session-${id}`);
+      };
+      const isFork = args.includes('--fork-session');
+      // Only its first event tells which id it has.
+      if (isFork)
+        void session.waitFor(({ session_id }) => session_id !== undefined, 60_000).then(name, () => {});
+      else name();
       return session;
     },
     tty: async (inbox, ...args) => {
