@@ -63,6 +63,7 @@ export function notices(database: Database, now: () => string): Notices {
       database.run('UPDATE reservation SET state = ? WHERE notification_id = ?', state, notificationId);
     },
     ...ringing(database),
+    ...telling(database),
     handOffOf: (deliveryId) => {
       const row = database.get(
         `SELECT n.state, v.rung FROM reservation_cover v JOIN reservation n ON n.notification_id = v.notification_id
@@ -78,25 +79,10 @@ export function notices(database: Database, now: () => string): Notices {
   };
 }
 
-const those = 'notification_id = :id AND delivery_id IN (SELECT value FROM json_each(:ids))';
-const of = (id: string, deliveryIds: readonly string[]) => ({ id, ids: JSON.stringify(deliveryIds) });
-
 /** What a ring says of what it covers. */
 function ringing(
   database: Database,
-): Pick<
-  Notices,
-  | 'fail'
-  | 'markRung'
-  | 'markTold'
-  | 'takeBackTold'
-  | 'coverOf'
-  | 'uncover'
-  | 'markPushed'
-  | 'rings'
-  | 'unanswered'
-  | 'isRung'
-> {
+): Pick<Notices, 'fail' | 'markRung' | 'markPushed' | 'rings' | 'unanswered' | 'isRung'> {
   return {
     fail: (deliveryId, sessionIds) => {
       database.run(
@@ -108,30 +94,6 @@ function ringing(
       database.run(
         'UPDATE reservation_cover SET rung = 1 WHERE notification_id = :id AND delivery_id = coalesce(:one, delivery_id)',
         { id: notificationId, one: deliveryId ?? null },
-      );
-    },
-    markTold: (notificationId, deliveryIds) => {
-      database.run(`UPDATE reservation_cover SET told = 1 WHERE ${those}`, of(notificationId, deliveryIds));
-    },
-    takeBackTold: (notificationId, deliveryIds) => {
-      database.run(`UPDATE reservation_cover SET told = 0 WHERE ${those}`, of(notificationId, deliveryIds));
-    },
-    coverOf: (notificationId, deliveryIds) =>
-      database
-        .all(
-          `SELECT delivery_id, told FROM reservation_cover WHERE ${those}`,
-          of(notificationId, deliveryIds),
-        )
-        .map(({ delivery_id, told }) => ({ delivery_id: delivery_id as string, told: told === 1 })),
-    uncover: (notificationId, deliveryIds) => {
-      database.run(
-        `DELETE FROM reservation_cover WHERE rung = 0 AND ${those}`,
-        of(notificationId, deliveryIds),
-      );
-      database.run(
-        `DELETE FROM reservation WHERE notification_id = :id AND NOT EXISTS
-           (SELECT 1 FROM reservation_cover v WHERE v.notification_id = :id)`,
-        { id: notificationId },
       );
     },
     markPushed: (deliveryId, sessionIds) => {
@@ -173,6 +135,39 @@ function ringing(
         notificationId,
         deliveryId,
       )?.rung === 1,
+  };
+}
+
+const those = 'notification_id = :id AND delivery_id IN (SELECT value FROM json_each(:ids))';
+const of = (id: string, deliveryIds: readonly string[]) => ({ id, ids: JSON.stringify(deliveryIds) });
+
+/** What a host is told of by another road than a row. */
+function telling(database: Database): Pick<Notices, 'markTold' | 'takeBackTold' | 'coverOf' | 'uncover'> {
+  return {
+    markTold: (notificationId, deliveryIds) => {
+      database.run(`UPDATE reservation_cover SET told = 1 WHERE ${those}`, of(notificationId, deliveryIds));
+    },
+    takeBackTold: (notificationId, deliveryIds) => {
+      database.run(`UPDATE reservation_cover SET told = 0 WHERE ${those}`, of(notificationId, deliveryIds));
+    },
+    coverOf: (notificationId, deliveryIds) =>
+      database
+        .all(
+          `SELECT delivery_id, told FROM reservation_cover WHERE ${those}`,
+          of(notificationId, deliveryIds),
+        )
+        .map(({ delivery_id, told }) => ({ delivery_id: delivery_id as string, told: told === 1 })),
+    uncover: (notificationId, deliveryIds) => {
+      database.run(
+        `DELETE FROM reservation_cover WHERE rung = 0 AND ${those}`,
+        of(notificationId, deliveryIds),
+      );
+      database.run(
+        `DELETE FROM reservation WHERE notification_id = :id AND NOT EXISTS
+           (SELECT 1 FROM reservation_cover v WHERE v.notification_id = :id)`,
+        { id: notificationId },
+      );
+    },
   };
 }
 
