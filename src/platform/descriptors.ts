@@ -10,8 +10,8 @@ const chunkBytes = 65_536;
 const againMs = 2;
 
 /**
- * What is written to stdin, in pieces, until its writer closes it or, where it is a pipe, `unwanted` is raised. Never by a read that blocks: a
- * process whose writer holds stdin open could not end.
+ * What is written to stdin, in pieces, until its writer closes it or, where it is a pipe, `unwanted` is raised. Never by a read
+ * that blocks: a process whose writer holds stdin open could not end.
  */
 export async function* readStdin(unwanted: AbortSignal): AsyncGenerator<Buffer, void> {
   const descriptor = openWithoutBlocking();

@@ -80,7 +80,10 @@ function fileFault(error: unknown, file: string): Fault {
   });
 }
 
-/** Reads a file only this account can read. Undefined where there is none; Fault `insecure_path` for anything else, and for one of more bytes than ours have. */
+/**
+ * Reads a file only this account can read. Undefined where there is none; Fault `insecure_path` for anything else, and for one of
+ * more bytes than ours have.
+ */
 export function readPrivateFile(file: string): string | undefined {
   try {
     const stat = lstatSync(file);
