@@ -65,8 +65,9 @@ function flagsOf(words) {
 function unwritable(file) {
   try {
     if (file === '' || statSync(file, { throwIfNoEntry: false })?.isFile() === false) return 'it is no file';
-    mkdirSync(path.dirname(path.resolve(file)), { recursive: true, mode: 0o700 });
-    accessSync(path.dirname(path.resolve(file)), constants.W_OK);
+    const directory = path.dirname(path.resolve(file));
+    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    accessSync(directory, constants.W_OK);
     return undefined;
   } catch (error) {
     return error.message;

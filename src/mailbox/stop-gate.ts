@@ -46,7 +46,10 @@ export async function stopGate(options: GateOptions): Promise<HookOutcome> {
   const nothingNew: HookOutcome = { outcome: 'skipped', reason: 'nothing new' };
   if (isQuiet(lookNow())) return nothingNew;
   const problems: string[] = [];
-  await options.begin().catch((error) => problems.push(`turn: ${describeError(error).code}`));
+  const faulty = (part: string) => (error: unknown) => {
+    problems.push(`${part}: ${describeError(error).code}`);
+  };
+  await options.begin().catch(faulty('turn'));
   // Another gate of the session may have blocked meanwhile.
   const { ledger, fresh, lines } = lookNow();
   const done = (outcome: HookOutcome): HookOutcome =>
@@ -58,14 +61,11 @@ export async function stopGate(options: GateOptions): Promise<HookOutcome> {
     ledgers.write(root, after(ledger, fresh));
     for (const id of ledger.corrupt) if (id !== root) ledgers.write(id, empty);
   } catch (error) {
-    problems.push(`ledger: ${describeError(error).code}`);
+    faulty('ledger')(error);
     // Without a ledger only the first Stop of a turn may be blocked: every later one would be, too.
     if (active) return done(nothingNew);
   }
   if (fresh.length === 0) return done(nothingNew);
-  const faulty = (part: string) => (error: unknown) => {
-    problems.push(`${part}: ${describeError(error).code}`);
-  };
   const uncover = await options.cover(root, fresh).catch(faulty('coverage'));
   try {
     options.print(boundedLines([...lines, gateInstruction]));
