@@ -7,7 +7,9 @@ async function start(): Promise<void> {
   if (!helpAsked && word === 'mcp') return (await import('./compose/mcp.ts')).main(rest);
   if (!helpAsked && word === 'wait') return (await import('./compose/wait.ts')).main(rest);
   if (!helpAsked && word === 'hook') return (await import('./compose/hook.ts')).main(rest);
-  if (!helpAsked && word === 'host') return (await import('./compose/host.ts')).main(rest);
+  if (!helpAsked && word === 'host') return startHost();
+  // Detached by a hook; no word for a person.
+  if (word === 'companion') return (await import('./compose/companion.ts')).main();
   // Every word goes to Claude Code, --help too.
   if (word === 'claude') return (await import('./compose/claude.ts')).main(rest);
   if (!helpAsked && word === 'router') return (await import('./compose/router.ts')).main(rest);
@@ -18,6 +20,13 @@ async function start(): Promise<void> {
   if (!helpAsked && rest.includes('wait') && word?.startsWith('--'))
     return (await import('./compose/wait.ts')).main([word, ...rest.filter((one) => one !== 'wait')]);
   return (await import('./compose/cli.ts')).main(process.argv.slice(2));
+}
+
+/** Each runner loads the library of its own host and no other. */
+async function startHost(): Promise<void> {
+  if (rest[0] === 'acp') return (await import('./compose/acp.ts')).main(rest);
+  if (rest[0] === 'codex') return (await import('./compose/codex.ts')).main(rest);
+  return (await import('./compose/host.ts')).main(rest);
 }
 
 // A hook's host goes on.

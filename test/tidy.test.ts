@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it } from 'vitest';
 import { report, tidy } from '../tools/tidy.ts';
 import { refusalOfSibling } from '../tools/tidy-imports.ts';
+import { bundles } from '../tools/tidy-table.ts';
 import { checkBundles } from '../tools/tidy-texts.ts';
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
@@ -359,12 +360,7 @@ describe('texts', () => {
 
 describe('bundles', () => {
   const entry = { inputs: { 'src/compose/x.ts': {} } };
-  const outputs = Object.fromEntries(
-    ['hook', 'wait', 'cli', 'doctor', 'router', 'mcp', 'host', 'claude'].map((name) => [
-      `dist/${name}.cjs`,
-      entry,
-    ]),
-  );
+  const outputs = Object.fromEntries(Object.keys(bundles).map((name) => [`dist/${name}`, entry]));
   const meta = (more: object) =>
     plant({ 'dist/meta.json': JSON.stringify({ outputs: { ...outputs, ...more } }) });
 
@@ -387,6 +383,8 @@ describe('bundles', () => {
     expect(report(checkBundles(plant({})))).toEqual([
       expect.stringContaining('is missing: run `npm run build`'),
     ]);
-    expect(report(checkBundles(plant({ 'dist/meta.json': '{"outputs":{}}' })))).toHaveLength(8);
+    expect(report(checkBundles(plant({ 'dist/meta.json': '{"outputs":{}}' })))).toHaveLength(
+      Object.keys(bundles).length,
+    );
   });
 });

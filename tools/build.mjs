@@ -12,7 +12,21 @@ const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
 const { version } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'));
 
 /** The process entries under src/compose/, by the name of their bundle. */
-export const entries = ['cli', 'hook', 'wait', 'mcp', 'host', 'claude', 'router', 'up', 'demo', 'doctor'];
+export const entries = [
+  'cli',
+  'hook',
+  'wait',
+  'mcp',
+  'host',
+  'acp',
+  'codex',
+  'companion',
+  'claude',
+  'router',
+  'up',
+  'demo',
+  'doctor',
+];
 
 /** In main.ts, `import('./compose/x.ts')` stays a lazy import of the bundle beside it. */
 const lazyEntries = {

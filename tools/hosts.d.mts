@@ -1,8 +1,16 @@
-/** The tested version of Claude Code, and the oldest that has all that the automatic road needs. */
-export const claudeVersions: readonly [string, string];
+/** Hosts that the tests run: the directory of the cache is named after them. */
+export type HostName = 'claude-code' | 'codex' | 'gemini-cli' | 'opencode' | 'codex-acp' | 'claude-agent-acp';
 
-/** Path of the installed Claude Code binary of that version (the tested one), or undefined. Cheap: looks, runs nothing. */
-export function claudeBinary(version?: string): string | undefined;
+/** By name: its versions, the tested one first. */
+export const hosts: Readonly<
+  Record<HostName, { readonly versions: readonly [string, ...string[]]; readonly program: readonly string[] }>
+>;
 
-/** Installs that version of Claude Code unless it is there; returns the path of its binary. */
-export function installClaude(version: string): Promise<string>;
+/** Path of the installed program of that version (the tested one), or undefined. Cheap: looks, runs nothing. */
+export function hostProgram(name: HostName, version?: string): string | undefined;
+
+/** Path of the Node that the host needs: the one that runs, or the one that was installed beside it. */
+export function hostNode(name: HostName): string;
+
+/** Installs that version unless it is there; returns the path of its program. */
+export function installHost(name: HostName, version: string): Promise<string>;

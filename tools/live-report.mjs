@@ -2,7 +2,7 @@
 // needs an answer that the model could only give after it saw the message, and the session's own intake.
 
 /** What no run can show. */
-const neverSaid = [
+export const neverSaid = [
   'Other accounts and other releases of the host may behave otherwise.',
   'That a model does what a message asks is not claimed: this one answered, or it did not.',
   'Nothing is claimed of a stopped session: it is not woken.',
@@ -46,7 +46,7 @@ export function unfit({ bell, unattended }, channel) {
  * end of the wait.
  */
 export function judge(run) {
-  const takenIn = intakeOf(run);
+  const takenIn = takenInBy(run);
   const answer = readBackOf(run);
   const road = run.channel ? channelRow(run, takenIn) : wakeRow(run, takenIn);
   const rows = [
@@ -69,7 +69,7 @@ export function judge(run) {
 }
 
 /** By the session itself, and not by whoever else reads its mail. */
-const intakeOf = ({ receipts, session }) =>
+export const takenInBy = ({ receipts, session }) =>
   receipts.find(
     (fact) =>
       fact.receipt_kind === 'intake' &&
@@ -79,7 +79,7 @@ const intakeOf = ({ receipts, session }) =>
   );
 
 /** By its provenance: a sender is a label that anybody may write. */
-const readBackOf = ({ inbox, sent, session, code }) =>
+export const readBackOf = ({ inbox, sent, session, code }) =>
   inbox.find(
     ({ reply_to, provenance, payload }) =>
       reply_to === sent.message_id &&
@@ -160,7 +160,7 @@ export function reportOf({ result, rows, channel, day, versions, attendance }) {
 }
 
 export function asText({ result, rows, limitations }) {
-  const lines = rows.map(({ id, result: level, text }) => `${level.padEnd(4)}  ${id.padEnd(11)}  ${text}`);
+  const lines = rows.map(({ id, result: level, text }) => `${level.padEnd(4)}  ${id.padEnd(15)}  ${text}`);
   return [
     ...lines,
     result.toUpperCase(),

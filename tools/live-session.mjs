@@ -64,6 +64,14 @@ export function ringsIn(data) {
   }
 }
 
+/** Whether a server or a companion of a session still has this data directory; false also where no process can be looked at. */
+export const isInUse = (data) =>
+  ownProcesses().some((pid) => {
+    const words = fieldsOf(pid, 'cmdline') ?? [];
+    const isOurs = words.includes('mcp') || words.includes('companion');
+    return isOurs && fieldsOf(pid, 'environ')?.includes(`POSTBELL_HOME=${data}`);
+  });
+
 /**
  * Whether nobody sits at the session whose server has this data directory: `attended`, `unattended`, or `unseen` where no
  * such process can be looked at.

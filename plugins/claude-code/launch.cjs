@@ -1,5 +1,5 @@
-// Finds the program and becomes it: POSTBELL_BIN, else the package this plugin lies in, else PATH, else where the server
-// found it last. Where there is none, a hook ends with exit 0 and no output, so that nothing is blocked; the server says
+// Finds the program and becomes it: POSTBELL_BIN, else the package this plugin lies in, else PATH, else where the host
+// installed the plugin from, else where the server found it last. Where there is none, a hook ends with exit 0 and no output, so that nothing is blocked; the server says
 // so in one line.
 'use strict';
 
@@ -25,6 +25,20 @@ function remember(program) {
   }
 }
 
+/** Codex runs a copy of the plugin, and keeps in its config.toml which folder it was taken from. */
+function installedFrom() {
+  const home = path.join(__dirname, '..', '..', '..', '..', '..');
+  try {
+    const config = readFileSync(path.join(home, 'config.toml'), 'utf8');
+    const [, section = ''] = /^\[marketplaces\.postbell\]\s*$([^[]*)/m.exec(config) ?? [];
+    const [, quoted, literal] = /^source\s*=\s*(?:("(?:[^"\\]|\\.)*")|'([^']*)')\s*$/m.exec(section) ?? [];
+    const folder = literal ?? (quoted && JSON.parse(quoted));
+    return folder && path.isAbsolute(folder) ? [path.join(folder, 'dist', 'postbell.cjs')] : [];
+  } catch {
+    return [];
+  }
+}
+
 function candidates() {
   const named = process.env.POSTBELL_BIN;
   const inPackage = path.join(__dirname, '..', '..', 'dist', 'postbell.cjs');
@@ -33,6 +47,7 @@ function candidates() {
     ...(named ? [named] : []),
     inPackage,
     ...onPath.map((folder) => path.join(folder, 'postbell')),
+    ...installedFrom(),
     ...recorded(),
   ];
 }

@@ -9,7 +9,7 @@ import { say } from '../platform/stderr.ts';
 import { Fault } from '../protocol/errors.ts';
 import { runCli } from '../surfaces/cli/run.ts';
 import { failWithoutOutput } from './failure.ts';
-import { hostSession, pinIgnored, pinnedSession } from './identity.ts';
+import { hostSession, pinIgnored, pinnedSession, underCodex } from './identity.ts';
 import { openLocal } from './local.ts';
 import { projectOf } from './project.ts';
 import { principalOf } from './recipient.ts';
@@ -38,6 +38,7 @@ export async function main(words: readonly string[]): Promise<void> {
     },
     setUp: setUpHost,
     accountName,
+    inHostShell: underCodex(processEnvironment),
     freshKey: () => newId({ clock: systemClock, random: systemRandom }, 'run'),
   });
 }
@@ -57,6 +58,11 @@ function callerOf(): Caller {
   const session =
     id === undefined
       ? {}
-      : { session: id, principal: principalOf(processEnvironment, named?.host ?? 'other', id) };
+      : {
+          session: id,
+          principal: principalOf(processEnvironment, named?.host ?? 'other', id, {
+            workspace: process.cwd(),
+          }),
+        };
   return { transport: 'cli', source_host: 'cli', ...session };
 }

@@ -13,11 +13,13 @@ import { limits } from '../protocol/limits.ts';
 import { version as productVersion } from '../protocol/version.ts';
 import type { StopCause } from '../router/handlers.ts';
 import { clearSocketPath, probe } from '../router/lifecycle.ts';
+import { QueueReleases } from '../router/releases.ts';
 import { type RouterServer, routerServer } from '../router/server.ts';
 import { draftOf } from '../router/socket-owner.ts';
 import { Leases } from '../sessions/leases.ts';
 import { beginRun } from '../sessions/router-run.ts';
 import { takeFile } from '../store/lock.ts';
+import { codexQueues } from './queues.ts';
 import type { Ground } from './store.ts';
 
 export interface Daemon {
@@ -25,7 +27,7 @@ export interface Daemon {
 }
 
 /** What a router runs on, and as which version. */
-export type RouterGround = Pick<Ground, 'places' | 'store' | 'clock' | 'random' | 'wake'> & {
+export type RouterGround = Pick<Ground, 'environment' | 'places' | 'store' | 'clock' | 'random' | 'wake'> & {
   version?: string;
 };
 
@@ -49,10 +51,11 @@ export async function startRouter(
     const { pid } = process;
     await beginRun(ground, { instance, pid, version, socket: places.routerSocket });
     const secret = token(ground);
+    const ports = { ...ground, wake: gatherTouches(ground.wake, ground.clock) };
+    const releases = new QueueReleases(ports, codexQueues(ground.environment, ground.clock), log);
     const server = routerServer({
       ports: {
-        ...ground,
-        wake: gatherTouches(ground.wake, ground.clock),
+        ...ports,
         leases: new Leases(),
         instance,
         hostOutcomeWaitMs: limits.hostOutcomeWaitMs,
@@ -64,7 +67,8 @@ export async function startRouter(
       stop: on.stop,
     });
     const socket = await listenAt(server, places.routerSocket);
-    const stopTicking = tick(ground, server, log, () => {
+    const looks = [() => server.expireLeases(), () => releases.look()];
+    const stopTicking = tick(ground, looks, log, () => {
       if (socket.isOurs()) keepToken(ground, secret);
       else on.lost();
     });
@@ -72,7 +76,7 @@ export async function startRouter(
       close: async () => {
         stopTicking();
         try {
-          await server.close();
+          await Promise.all([server.close(), releases.close()]);
         } finally {
           socket.remove();
           lock.release();
@@ -152,13 +156,13 @@ function keepToken({ places: { routerToken } }: RouterGround, secret: string): v
 }
 
 /**
- * Every two seconds: leases that ran out; a socket that somebody removed, without which this router serves nobody and
+ * Every two seconds: what is due (leases that ran out, questions about queues); a socket that somebody removed, without which this router serves nobody and
  * must make room, or its token, which is put back; and a writer that died between its commit and its touch, of which whoever waits without a tick of
  * its own hears from here.
  */
 function tick(
   { store, clock, wake }: RouterGround,
-  server: RouterServer,
+  due: readonly (() => Promise<void> | void)[],
   log: Log,
   checkPlaces: () => void,
 ): () => void {
@@ -177,7 +181,7 @@ function tick(
   let wrong: string | undefined;
   const again = (): void => {
     cancel = clock.after(limits.wakeTickMs, again);
-    server.expireLeases().catch(failed);
+    for (const one of due) Promise.resolve().then(one).catch(failed);
     look(() => wake.touch());
     try {
       checkPlaces();

@@ -119,6 +119,9 @@ async function perform(step: Step): Promise<string | undefined> {
 /** A command of the host, with all that this account has: it is the host's own. */
 async function runStep([file = '', ...words]: readonly string[]): Promise<string | undefined> {
   const ran = await runProgram(file, words, { env: processEnvironment, timeoutMs: hostCommandMs });
-  const last = `${ran.stdout}\n${ran.stderr}`.trim().split('\n').at(-1) ?? '';
-  return ran.code === 0 ? undefined : `ended with ${ran.code}: ${last}`;
+  if (ran.code === 0) return undefined;
+  const lines = `${ran.stdout}\n${ran.stderr}`.trim().split('\n');
+  // Codex prints where it failed after what failed.
+  const said = lines.find((line) => line.startsWith('Error: ')) ?? lines.at(-1) ?? '';
+  return `ended with ${ran.code}: ${said}`;
 }

@@ -2,6 +2,7 @@
 
 import path from 'node:path';
 import { claudeFacts, pluginFiles } from '../hosts/claude-code/installation.ts';
+import { codexFacts, codexPluginFiles } from '../hosts/codex/installation.ts';
 import { systemClock } from '../platform/clock.ts';
 import { type Environment, quotaOf, setting } from '../platform/environment.ts';
 import { readPrivateFile } from '../platform/files.ts';
@@ -9,7 +10,14 @@ import { lookAt, namesIn, realPathOf, textOf } from '../platform/look.ts';
 import { accountHome, checkSocketPath, type Places, placesOf } from '../platform/paths.ts';
 import { loginShellFinds, onPath } from '../platform/programs.ts';
 import { systemRandom } from '../platform/random.ts';
-import type { ClaudeFacts, Entry, Looked, PluginTexts, ProgramFacts } from '../ports/inspection.ts';
+import type {
+  ClaudeFacts,
+  Entry,
+  Looked,
+  PluginTexts,
+  ProgramFacts,
+  Registered,
+} from '../ports/inspection.ts';
 import { describeError, Fault } from '../protocol/errors.ts';
 import { isObject } from '../protocol/json.ts';
 import { readLenientJson } from '../protocol/lenient-json.ts';
@@ -17,7 +25,9 @@ import { limits } from '../protocol/limits.ts';
 import { version } from '../protocol/version.ts';
 import { connectRouter } from '../router/client.ts';
 import { checkSocket, checkSocketDirectory } from '../router/socket-owner.ts';
-import type { ChannelFacts, DoctorFacts, HostFile, RouterFacts } from '../surfaces/doctor/facts.ts';
+import type { ChannelFacts, DoctorFacts, RouterFacts } from '../surfaces/doctor/facts.ts';
+import { codexTrust } from './codex-trust.ts';
+import { hostConfigs, privateFile } from './host-files.ts';
 import { runningIntegrations, sessionsOf } from './integrations.ts';
 import { probesAskedFor } from './probes.ts';
 
@@ -27,6 +37,7 @@ export const packageDirectory = path.dirname(__dirname);
 export async function examine(environment: Environment): Promise<DoctorFacts> {
   const places = placesOf(environment);
   const claude = lookAtClaude(environment);
+  const codex = lookAtCodex(environment);
   const router = await lookAtRouter(places);
   const integrations = runningIntegrations(environment, places);
   return {
@@ -38,7 +49,7 @@ export async function examine(environment: Environment): Promise<DoctorFacts> {
     storePath: places.database,
     storeBytes: bytesOf(places.database),
     walBytes: bytesOf(`${places.database}-wal`),
-    programs: programs(environment, claude),
+    programs: programs(environment, claude, codex.servers),
     shell: await loginShellFinds(environment, 'postbell'),
     nodeOnPath: onPath(environment, 'node').some(({ dangling }) => !dangling),
     quota: quotaOf(environment),
@@ -47,11 +58,13 @@ export async function examine(environment: Environment): Promise<DoctorFacts> {
     outcomes: [`${places.hookOutcomes}.1`, places.hookOutcomes].map(textOf),
     router,
     claude,
-    shipped: shippedPlugin(),
+    codex: { ...codex, trust: await codexTrust(environment, codex) },
+    shipped: shipped('claude-code', pluginFiles),
+    shippedCodex: shipped('codex', codexPluginFiles),
     switches: switchesOf(environment),
     channel: lookAtChannel(environment, claude, places),
     integrations,
-    hostConfigs: hostConfigs(places),
+    hostConfigs: hostConfigs(environment, places),
     probes: await probesAskedFor(environment, places),
   };
 }
@@ -101,25 +114,37 @@ function lookAtClaude(environment: Environment): ClaudeFacts {
   });
 }
 
-/** As plugins/claude-code/launch.cjs finds it. */
-function launchedFrom(environment: Environment, root: string): string | undefined {
+function lookAtCodex(environment: Environment): ReturnType<typeof codexFacts> {
+  return codexFacts({
+    directory: setting(environment, 'CODEX_HOME') ?? path.join(accountHome(environment), '.codex'),
+    program: onPath(environment, 'codex').find(({ dangling }) => !dangling)?.path,
+    read: textOf,
+    namesIn,
+    isThere: (file) => lookAt(file).state !== 'missing',
+    launches: (root, source) => launchedFrom(environment, root, source),
+  });
+}
+
+/** As the launchers of the plugins find it. @param source where the host took a copy of the plugin from */
+function launchedFrom(environment: Environment, root: string, source?: string): string | undefined {
   const named = setting(environment, 'POSTBELL_BIN');
   const candidates = [
     ...(named === undefined ? [] : [named]),
     path.join(root, '..', '..', 'dist', 'postbell.cjs'),
     ...onPath(environment, 'postbell').map((found) => found.path),
+    ...(source === undefined ? [] : [path.join(source, 'dist', 'postbell.cjs')]),
   ];
   return candidates.map(realPathOf).find((file) => /\.c?js$/.test(file) && lookAt(file).state === 'found');
 }
 
 /** Every Postbell that a shell, a host or this account's variables would start. */
-function programs(environment: Environment, { plugin, servers, marketplace }: ClaudeFacts): ProgramFacts[] {
+function programs(
+  environment: Environment,
+  { plugin, servers, marketplace }: ClaudeFacts,
+  ofCodex: readonly Registered[],
+): ProgramFacts[] {
   const bin = setting(environment, 'POSTBELL_BIN');
-  const registered = servers.flatMap(({ name, command, args }) => {
-    const words = [command, ...(Array.isArray(args) ? args : [])];
-    const file = words.find((word) => typeof word === 'string' && /^\/.*\/postbell(\.cjs)?$/.test(word));
-    return typeof file === 'string' ? [programAt(`the MCP server ${name}`, file)] : [];
-  });
+  const registered = [...servers.map(registeredAs('')), ...ofCodex.map(registeredAs(' of Codex'))].flat();
   const inPlugin =
     plugin === undefined
       ? []
@@ -139,6 +164,15 @@ function programs(environment: Environment, { plugin, servers, marketplace }: Cl
     ...registered,
   ];
 }
+
+/** The program of a server that was registered by hand. */
+const registeredAs =
+  (of: string) =>
+  ({ name, command, args }: Registered): ProgramFacts[] => {
+    const words = [command, ...(Array.isArray(args) ? args : [])];
+    const file = words.find((word) => typeof word === 'string' && /^\/.*\/postbell(\.cjs)?$/.test(word));
+    return typeof file === 'string' ? [programAt(`the MCP server ${name}${of}`, file)] : [];
+  };
 
 function programAt(where: string, file: string): ProgramFacts {
   const real = realPathOf(file);
@@ -165,9 +199,10 @@ function versionIn(manifest: Looked<string>): { version?: string } {
     : {};
 }
 
-function shippedPlugin(): PluginTexts {
-  const root = path.join(packageDirectory, 'plugins', 'claude-code');
-  return Object.fromEntries(pluginFiles.map((file) => [file, textOf(path.join(root, file))])) as PluginTexts;
+/** What a plugin of this package holds. */
+function shipped<File extends string>(plugin: string, files: readonly File[]): PluginTexts<File> {
+  const root = path.join(packageDirectory, 'plugins', plugin);
+  return Object.fromEntries(files.map((file) => [file, textOf(path.join(root, file))])) as PluginTexts<File>;
 }
 
 function switchesOf(environment: Environment): Record<string, string> {
@@ -228,23 +263,6 @@ async function askRouter(places: Places): Promise<NonNullable<RouterFacts['runni
   } catch (error) {
     const { code, message } = describeError(error);
     return { failed: `${code}: ${message}` };
-  }
-}
-
-function hostConfigs({ hostDirectory }: Places): Looked<HostFile[]> {
-  const names = namesIn(hostDirectory);
-  if (names.state === 'closed') return closed(`${hostDirectory} ${names.why}`);
-  if (names.state === 'missing') return missing;
-  const files = names.value.filter((name) => name.endsWith('.json') && !name.startsWith('.'));
-  return { state: 'found', value: files.map((name) => privateFile(path.join(hostDirectory, name))) };
-}
-
-function privateFile(file: string): HostFile {
-  try {
-    const text = readPrivateFile(file);
-    return { path: file, text: text === undefined ? missing : { state: 'found', value: text } };
-  } catch (error) {
-    return { path: file, text: { state: 'insecure', why: describeError(error).message } };
   }
 }
 

@@ -20,12 +20,14 @@ import { limits } from '../protocol/limits.ts';
 import { sessionScopedPrincipal } from '../protocol/scope.ts';
 import type { HostKind } from '../protocol/session.ts';
 import { openStoreReadOnly } from '../store/open-read-only.ts';
+import { codexSession } from '../surfaces/hooks/codex-session.ts';
 import { type HookPayload, readPayload } from '../surfaces/hooks/input.ts';
 import { faultOf, type Said } from '../surfaces/hooks/outcome.ts';
 import { prompt } from '../surfaces/hooks/prompt.ts';
 import type { StoreOrFault } from '../surfaces/hooks/remind.ts';
 import { sessionStart } from '../surfaces/hooks/session-start.ts';
 import { stop } from '../surfaces/hooks/stop-gate.ts';
+import { codexHost } from './codex-host.ts';
 import { note, orFail } from './failure.ts';
 import { runGate } from './gate.ts';
 import { hostProcess } from './identity.ts';
@@ -33,8 +35,10 @@ import { projectOfHost } from './project.ts';
 import { recipientOf } from './recipient.ts';
 import { openGround } from './store.ts';
 
-const events = ['session-start', 'prompt', 'stop-gate'] as const;
+const events = ['session-start', 'prompt', 'stop-gate', 'codex-session'] as const;
 type Event = (typeof events)[number];
+/** Hosts that have a manifest of ours. */
+const hooked = ['claude', 'codex'] as const;
 
 export function main(words: readonly string[]): Promise<void> {
   return orFail(words, async (rest) => {
@@ -61,8 +65,9 @@ function readWords([first, ...rest]: readonly string[]): {
   const [flag, host, ...surplus] = rest;
   const hasManifest = flag === '--host' && host !== undefined;
   if (!hasManifest && (event === undefined || flag !== undefined))
-    throw new Fault('usage', `hook takes ${events.join(', ')} and --host claude`);
-  return { event: surplus.length > 0 ? undefined : event, host: host === 'claude' ? 'claude' : undefined };
+    throw new Fault('usage', `hook takes ${events.join(', ')} and --host claude or codex`);
+  const known = hooked.find((one) => one === host);
+  return { event: surplus.length > 0 ? undefined : event, host: known };
 }
 
 async function leaveRecord(
@@ -87,18 +92,11 @@ async function leaveRecord(
 async function run(event: Event, host: HostKind | undefined): Promise<HookOutcome> {
   const clock = systemClock;
   // Git runs while the input is read and the store opens.
-  const project = event === 'session-start' ? projectOfHost(processEnvironment) : undefined;
+  const project = event === 'session-start' ? projectOfHost(processEnvironment, host) : undefined;
   const payload = await readPayload(readStdin, { clock });
   if (payload.subagent) return { outcome: 'skipped', reason: 'sub-agent' };
   const who = whoOf(payload, host);
-  const said =
-    event === 'session-start'
-      ? await startSession(payload, host, who, project as Promise<string | undefined>)
-      : await withStore((store) =>
-          event === 'prompt'
-            ? prompt(store, clock, who)
-            : stop({ store, host, payload, reminded: who }, (open) => runGate(open, payload, who.addressee)),
-        );
+  const said = await speak(event, { payload, host, who, project });
   if (said.stderr !== '') say(said.stderr);
   if (said.stdout !== '') writeAll(1, said.stdout);
   const problem = payload.problem ?? (who.addressee.doubtful ? 'session ids differ' : undefined);
@@ -110,9 +108,32 @@ async function run(event: Event, host: HostKind | undefined): Promise<HookOutcom
   };
 }
 
+interface Spoken {
+  payload: HookPayload;
+  host: HostKind | undefined;
+  who: ReturnType<typeof whoOf>;
+  /** Of a session's start. */
+  project: Promise<string | undefined> | undefined;
+}
+
+async function speak(event: Event, spoken: Spoken): Promise<Said> {
+  const { payload, host, who } = spoken;
+  if (event === 'session-start') return startSession(spoken);
+  if (event === 'codex-session') {
+    const { codexSituation, companionOf } = await import('./companion-start.ts');
+    return codexSession(codexSituation(payload), companionOf(payload));
+  }
+  return withStore((store) =>
+    event === 'prompt'
+      ? prompt(store, systemClock, who)
+      : stop({ store, host, payload, reminded: who }, (open) => runGate(open, payload, who.addressee)),
+  );
+}
+
 /** By the payload, the environment and the owner's word. The environment may name another session: then neither counts. */
-function whoOf({ session_id }: HookPayload, host: HostKind | undefined) {
-  const { named, declared, ignored } = recipientOf(processEnvironment, host);
+function whoOf({ session_id, cwd }: HookPayload, host: HostKind | undefined) {
+  const shared = host === 'codex' && codexHost()?.isShared === true;
+  const { named, declared, ignored } = recipientOf(processEnvironment, host, { workspace: cwd, shared });
   const inEnvironment = host === 'claude' ? setting(processEnvironment, 'CLAUDE_CODE_SESSION_ID') : undefined;
   const doubtful = session_id !== undefined && inEnvironment !== undefined && inEnvironment !== session_id;
   const own =
@@ -122,16 +143,12 @@ function whoOf({ session_id }: HookPayload, host: HostKind | undefined) {
     ...(recipient !== undefined && { recipient }),
     ...(session_id !== undefined && { session: session_id }),
     ...(doubtful && { doubtful }),
+    ...(host === 'codex' && { withoutPushed: true }),
   };
   return { addressee, declared, ...(ignored !== undefined && { ignored }) };
 }
 
-async function startSession(
-  payload: HookPayload,
-  host: HostKind | undefined,
-  who: ReturnType<typeof whoOf>,
-  project: Promise<string | undefined>,
-): Promise<Said> {
+async function startSession({ payload, host, who, project }: Spoken): Promise<Said> {
   const ground = await openGround({ lockWaitMs: limits.hookStoreWaitMs }).catch((fault: unknown) => ({
     fault,
   }));
@@ -142,8 +159,11 @@ async function startSession(
     const { source } = payload;
     const session = who.addressee.doubtful ? undefined : payload.session_id;
     const unknown = process.platform === 'win32' ? ('windows' as const) : ('unknown' as const);
-    const launcher = hostProcess(processEnvironment, process.ppid) ?? unknown;
-    const start = { ...who, session, source, host: launcher, project, warning: await warning };
+    // Codex gives a thread one id for life.
+    const launcher =
+      host === 'codex' ? ('unlinked' as const) : (hostProcess(processEnvironment, process.ppid) ?? unknown);
+    const banner = host !== 'codex';
+    const start = { ...who, session, source, host: launcher, project, warning: await warning, banner };
     return await sessionStart({ store, clock: systemClock, wake }, start);
   } finally {
     if ('close' in store) store.close();

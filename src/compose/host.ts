@@ -2,20 +2,16 @@
 // no tools: those come with the plugin's own server, and a second copy would only lie in the model's context. Where that
 // server is the channel itself, this one says nothing.
 
-import path from 'node:path';
-import { parseArgs } from 'node:util';
 import { channel, channelBell } from '../hosts/claude-code/channel.ts';
 import { ancestors } from '../platform/ancestry.ts';
-import { type Environment, processEnvironment } from '../platform/environment.ts';
-import { readPlacedFile } from '../platform/files.ts';
-import { placesOf, socketNamed } from '../platform/paths.ts';
+import { processEnvironment } from '../platform/environment.ts';
 import { say } from '../platform/stderr.ts';
 import { channelServer, opensChannel } from '../protocol/channel-flag.ts';
 import { Fault, isRefusal } from '../protocol/errors.ts';
-import { type HostConfig, readHostConfig } from '../protocol/host-config.ts';
+import type { HostConfig } from '../protocol/host-config.ts';
 import { hex } from '../protocol/id.ts';
-import { refusedRecipient } from '../protocol/reminder.ts';
 import { type McpServer, serveMcp } from '../surfaces/mcp/server.ts';
+import { environmentOf, readConfig, readConfigPath } from './configured.ts';
 import { endOnSignal, endReplaced, endWithHost } from './ending.ts';
 import { note, orFail } from './failure.ts';
 import { channelsOn, hostProcess, hostSession } from './identity.ts';
@@ -33,34 +29,12 @@ import { principalOf, recipientIgnored } from './recipient.ts';
 
 export function main(words: readonly string[]): Promise<void> {
   return orFail(words, async (rest) => {
-    const file = readWords(rest);
+    const file = readConfigPath('claude', rest);
     if (process.platform === 'win32') throw new Fault('unsupported_platform', 'no host runs on Windows');
     const silent =
       channelsOn(processEnvironment) || opensChannel(await ancestors(process.ppid), channelServer) === false;
-    await (silent ? serveNothing() : serve(readConfig(file)));
+    await (silent ? serveNothing() : serve(readConfig(['claude'], file)));
   });
-}
-
-/** @returns the config's path */
-function readWords([host, ...flags]: readonly string[]): string {
-  const usage = new Fault('usage', 'host takes claude --config FILE');
-  if (host !== 'claude') throw usage;
-  try {
-    const { config = '' } = parseArgs({ args: [...flags], options: { config: { type: 'string' } } }).values;
-    if (config !== '') return path.resolve(config);
-  } catch {
-    // said below
-  }
-  throw usage;
-}
-
-function readConfig(file: string): HostConfig {
-  const text = readPlacedFile(file);
-  if (text === undefined)
-    throw new Fault('invalid_request', `there is no ${file}; postbell agent setup claude makes such a file`);
-  const config = readHostConfig('claude', text);
-  if (isRefusal(config)) throw new Fault(config.code, `${file}: ${config.message}`);
-  return config;
 }
 
 /** A project that cannot be known now is asked for again. */
@@ -76,7 +50,7 @@ async function serve(config: HostConfig): Promise<void> {
   const local = await openLocal(environmentOf(config));
   const session = sessionOf(local, config);
   const ignored = recipientIgnored(local.environment);
-  if (ignored !== undefined) say(`${refusedRecipient(ignored)}\n`);
+  if (ignored !== undefined) say(`${ignored}\n`);
   if (session.generated) say(unfindable(session.id, true));
   let server: McpServer | undefined;
   let reach: ReturnType<typeof reachable> | undefined;
@@ -128,12 +102,6 @@ async function serve(config: HostConfig): Promise<void> {
   });
 }
 
-/** A socket that the config names is also that of the router which this process starts. */
-function environmentOf({ socket }: HostConfig): Environment {
-  if (socket === undefined) return processEnvironment;
-  return { ...processEnvironment, POSTBELL_ROUTER_SOCKET: socketNamed(placesOf(processEnvironment), socket) };
-}
-
 /** The id is also that of the session's hooks, and the one that mail is meant for. */
 function sessionOf({ environment, random }: Local, config: HostConfig): Session {
   const named = hostSession(environment);
@@ -144,6 +112,6 @@ function sessionOf({ environment, random }: Local, config: HostConfig): Session 
     host: 'claude',
     process: hostProcess(environment, process.ppid),
     generated: given === undefined,
-    principal: principalOf(environment, 'claude', id, config.principal_id),
+    principal: principalOf(environment, 'claude', id, { configured: config.principal_id }),
   };
 }

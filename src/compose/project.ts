@@ -9,10 +9,13 @@ import { projectIdentity } from '../platform/project.ts';
 import { Fault, isRefusal, Refusal, type Result } from '../protocol/errors.ts';
 import { limits } from '../protocol/limits.ts';
 import { projectId } from '../protocol/project.ts';
+import type { HostKind } from '../protocol/session.ts';
 
 /** Of a host's hook: where it cannot be known in 2 s, nothing is said and nobody is rung by guess. */
-export function projectOfHost(environment: Environment): Promise<string | undefined> {
-  const found = projectOf(setting(environment, 'CLAUDE_PROJECT_DIR') ?? '.').catch(() => undefined);
+export function projectOfHost(environment: Environment, host?: HostKind): Promise<string | undefined> {
+  // A Codex that runs in a session of Claude Code has its variables, too.
+  const claude = host === 'codex' ? undefined : setting(environment, 'CLAUDE_PROJECT_DIR');
+  const found = projectOf(claude ?? '.').catch(() => undefined);
   return atMost(systemClock, found, limits.hookProjectWaitMs);
 }
 

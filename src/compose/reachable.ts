@@ -9,7 +9,7 @@ import { say } from '../platform/stderr.ts';
 import type { Bell } from '../ports/bell.ts';
 import { failureLine } from '../protocol/errors.ts';
 import type { HostKind, Registration } from '../protocol/session.ts';
-import { Attachment } from '../router/attachment.ts';
+import { Attachment, type AttachmentOptions } from '../router/attachment.ts';
 import type { HostProcess } from '../sessions/alias.ts';
 import type { McpServer } from '../surfaces/mcp/server.ts';
 import { note } from './failure.ts';
@@ -41,10 +41,15 @@ export interface Reach {
   summary?: string;
   /** Of a process that serves nothing but this session. */
   onReplaced?(): void;
+  /** Of one that tells somebody whether it could begin. */
+  start?: Pick<AttachmentOptions, 'startAttemptsMax' | 'onRegistered' | 'onGaveUp'>;
+  /** Registers only where nobody else holds the session. */
+  ifFree?: boolean;
 }
 
 /** The session's registration and its notifier. */
-export function reachable(local: Local, { session, project, bell, turnAtMs, summary, onReplaced }: Reach) {
+export function reachable(local: Local, reach: Reach) {
+  const { session, project, bell, turnAtMs, summary, onReplaced, start, ifFree = false } = reach;
   const ringing = { caller: { session: session.id, principal: session.principal }, project };
   const notifier: Notifier | undefined = bell && runNotifier(local, local.locks, ringing, bell, note);
   const without = { adapter_kind: 'poll', bell: 'none' } as const;
@@ -73,6 +78,8 @@ export function reachable(local: Local, { session, project, bell, turnAtMs, summ
     },
     endRouter: () => endRouterLine(local),
     ...(onReplaced && { onReplaced }),
+    ...start,
+    ifFree,
     onFault: (error) => say(failureLine(error, false)),
   });
   const onChange = (deaf: boolean): void => void attachment.change(deaf ? without : (own ?? without));

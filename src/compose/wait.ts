@@ -9,7 +9,7 @@ import { type Environment, processEnvironment } from '../platform/environment.ts
 import { Fault } from '../protocol/errors.ts';
 import { limits } from '../protocol/limits.ts';
 import { isSessionId } from '../protocol/scope.ts';
-import { type HookPayload, readPayload } from '../surfaces/hooks/input.ts';
+import { type HookPayload, nothing, readPayload } from '../surfaces/hooks/input.ts';
 import { waitForMail } from '../surfaces/hooks/wait.ts';
 import { whileBusy } from '../surfaces/hooks/while-busy.ts';
 import { endingSignals } from './ending.ts';
@@ -36,13 +36,15 @@ export function main(words: readonly string[]): Promise<void> {
 
 async function run(words: readonly string[]): Promise<0 | 2> {
   const flags = readFlags(words);
+  // Nothing rings there.
+  if (process.platform === 'win32') return 0;
   const environment = processEnvironment;
   const ended = endedBySignal();
   // Before the input is read: a host that dies meanwhile leaves its orphans to another parent.
   const host = hostProcess(environment);
   const watched = host ?? hostProcess(environment, process.ppid);
   const payload: HookPayload = isCharacterDevice(0)
-    ? { active: false, subagent: false }
+    ? nothing
     : await readPayload(readStdin, { clock: systemClock, ended });
   if (payload.turn_id !== undefined || underCodex(environment)) return 0;
   if (hostIsGone(environment) || !stillRuns(watched)) return 0;

@@ -30,6 +30,8 @@ export interface Who {
 export interface Caller extends Who {
   transport: Provenance['transport'];
   source_host: string;
+  /** A sub-agent of the session, where the host says that one calls. */
+  sub_agent?: string;
 }
 
 /** The clock's time as ISO 8601 UTC with milliseconds. */

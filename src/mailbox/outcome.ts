@@ -30,6 +30,8 @@ const acceptedState: Readonly<Record<Exclude<BellName, 'none' | 'listener'>, Han
   acp: 'host_queued',
 };
 
+type Accepted = Extract<RingOutcome, { outcome: 'accepted' }>;
+
 /** As long as the longest reservation: then the schedule has rung anew. */
 const patienceMs = 300_000;
 
@@ -45,17 +47,18 @@ export async function recordOutcome(
     writePatiently(ports.clock, patienceMs, () => ports.store.write(work), onFault);
   if (outcome.outcome === 'accepted') {
     const written = rang.bell === 'listener' && !ports.store.read((tx) => hasSlot(tx, rang.root));
-    if (!written) await save((tx) => accept(tx, rang, outcome.content));
+    if (!written) await save((tx) => accept(tx, rang, outcome));
     return;
   }
   const counts = await save((tx) => fail(tx, rang));
   if (counts) await saveFailure(ports, rang, outcome.code).catch(onFault);
 }
 
-function accept(tx: Tx, { root, bell, item, delivery_id }: Rang, content: 'notice' | 'full'): void {
+function accept(tx: Tx, { root, bell, item, delivery_id }: Rang, { content, receipt }: Accepted): void {
   if (!isNewest(tx, root, item)) return;
   if (bell !== 'listener' && bell !== 'none') {
     tx.notices.setState(item.notification_id, acceptedState[bell]);
+    if (content === 'notice') tx.notices.setReceipt(item.notification_id, JSON.stringify(receipt));
     tx.notices.markRung(item.notification_id, content === 'full' ? delivery_id : undefined);
   }
   tx.failures.clearSlot(root);

@@ -22,12 +22,13 @@ export function record(
   caller: Caller,
   fact: NewFact,
 ): Result<MessageReceipt> {
+  const detail = fact.detail ?? (caller.sub_agent && `by the sub-agent ${caller.sub_agent}`);
   const earlier = tx.receipts.find(message.delivery_id, fact.kind, fact.idempotency_key);
   if (earlier !== undefined) {
     const same =
       earlier.value === fact.value &&
       earlier.host_accept_id === fact.host_accept_id &&
-      earlier.detail === fact.detail;
+      earlier.detail === detail;
     if (same) return earlier;
     return new Refusal('idempotency_conflict', 'this idempotency_key was used for other content', {
       field: 'idempotency_key',
@@ -43,7 +44,7 @@ export function record(
     idempotency_key: fact.idempotency_key,
     ...(caller.session !== undefined && { caller_session: caller.session }),
     ...(fact.host_accept_id !== undefined && { host_accept_id: fact.host_accept_id }),
-    ...(fact.detail !== undefined && { detail: fact.detail }),
+    ...(detail !== undefined && { detail }),
     recorded_at: timestamp(desk),
   };
   const { source: _, ...row } = receipt;

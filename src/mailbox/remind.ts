@@ -11,10 +11,13 @@ export interface Addressee {
   session?: string;
   /** Host and environment name different sessions: neither is trusted, and mail for nobody in particular counts alone. */
   doubtful?: boolean;
+  /** What the session's live connection was handed whole is not spoken of. */
+  withoutPushed?: boolean;
 }
 
 /** Mail to a session counts while that is live under the recipient, in the project where it is. */
-export function reachOf(tx: Tx, { recipient, session, doubtful = false }: Addressee, nowMs: number): Reach {
+export function reachOf(tx: Tx, addressee: Addressee, nowMs: number): Reach {
+  const { recipient, session, doubtful = false, withoutPushed = false } = addressee;
   const principals = recipient === undefined ? [] : namesOf(tx, recipient);
   if (doubtful) return { principals, intended: [], targets: [] };
   const ids = session === undefined ? [] : tx.identity.chain(session);
@@ -24,7 +27,7 @@ export function reachOf(tx: Tx, { recipient, session, doubtful = false }: Addres
   const targets = live.flatMap(({ project, session_id }) =>
     tx.identity.chain(session_id).map((id) => [project, id] as const),
   );
-  return { principals, intended: ids, targets };
+  return { principals, intended: ids, targets, ...(withoutPushed && { pushedTo: ids }) };
 }
 
 /** What waits, by project and session. */

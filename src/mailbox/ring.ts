@@ -3,14 +3,14 @@
 
 import type { Bell, MessageLabels, RingItem, RingOutcome } from '../ports/bell.ts';
 import type { Tx } from '../ports/store.ts';
-import { envelopeOf, type ReceiptKey } from '../protocol/delivery.ts';
+import { type CoveredMessage, envelopeOf } from '../protocol/delivery.ts';
 import { isRefusal, Refusal, type Result } from '../protocol/errors.ts';
 import type { Json } from '../protocol/json.ts';
 import { utf8Bytes } from '../protocol/json.ts';
 import { limits } from '../protocol/limits.ts';
 import type { Message } from '../protocol/message.ts';
 import { decideRing, firstStepMs, isPreparing, renderNotice } from '../protocol/notices.ts';
-import { handOffStands } from '../protocol/session.ts';
+import { handOffStands, isLive } from '../protocol/session.ts';
 import { renderWhole } from '../protocol/whole.ts';
 import type { Desk, Who } from './desk.ts';
 import { inboxOf } from './inbox.ts';
@@ -128,9 +128,13 @@ export async function ringForHandOff(
   handOff: RingHandOff,
   onFault: OnFault,
 ): Promise<RingOutcome> {
-  const look = () => desk.store.read((tx) => planHandOff(tx, desk, ringing, bell, handOff));
+  let waited = false;
+  const look = () => desk.store.read((tx) => planHandOff(tx, desk, ringing, bell, handOff, waited));
   let plan = look();
-  for (; !('outcome' in plan) && waitsForTurn(bell); plan = look()) await pause(desk.clock, busyLookMs);
+  for (; !('outcome' in plan) && waitsForTurn(bell); plan = look()) {
+    waited = true;
+    await pause(desk.clock, busyLookMs);
+  }
   if ('outcome' in plan) return plan;
   const rang = plan;
   const record = (known: RingOutcome) =>
@@ -143,18 +147,24 @@ export async function ringForHandOff(
   return known;
 }
 
-/** Nothing is rung under an attempt that is over; what this reservation rang for already is not rung again. */
+/**
+ * Nothing is rung under an attempt that is over, unless this ring `waited` for a turn to end and the router no longer did:
+ * then its acceptance is a late one. What this reservation rang for already is not rung again.
+ */
 function planHandOff(
   tx: Tx,
   desk: RingDesk,
   ringing: Ringing,
   bell: Bell,
   { attempt_id, delivery_id, content }: RingHandOff,
+  waited: boolean,
 ): Rang | RingOutcome {
   const notification_id = tx.notices.covering(delivery_id, tx.identity.chain(ringing.caller.session));
   const attempt = tx.attempts.byId(attempt_id);
   const connection = attempt && tx.sessions.connection(attempt.connection_id);
-  const stands = handOffStands(attempt, connection, desk.clock.nowMs());
+  const nowMs = desk.clock.nowMs();
+  const tooLong = waited && attempt?.failure_code === 'host_outcome_timeout' && isLive(connection, nowMs);
+  const stands = handOffStands(attempt, connection, nowMs) || tooLong;
   if (!stands || notification_id === undefined) return { outcome: 'unknown', code: 'stale_generation' };
   const rang = noticeFor(tx, desk, ringing, bell, notification_id);
   const item: RingItem = { ...rang.item, attempt_id };
@@ -170,9 +180,19 @@ function planHandOff(
   if (bell.describe().bell !== 'listener' && tx.notices.isRung(notification_id, delivery_id)) {
     const state = tx.notices.byId(notification_id)?.state ?? 'preparing';
     if (state !== 'delivery_failed')
-      return { outcome: 'accepted', content: 'notice', receipt: { notification_id, state } };
+      return {
+        outcome: 'accepted',
+        content: 'notice',
+        receipt: answered(tx, notification_id) ?? { notification_id, state },
+      };
   }
   return { ...rang, delivery_id, item };
+}
+
+/** What the host answered when it was rung for this reservation. */
+function answered(tx: Tx, notification_id: string): Json | undefined {
+  const receipt = tx.notices.receiptOf(notification_id);
+  return receipt === undefined ? undefined : (JSON.parse(receipt) as Json);
 }
 
 /** A failed notice once more, on the current reservation or a new one. Refused while another ring is being made. */
@@ -244,10 +264,14 @@ function labelsOf({ sender, message_id, task_id, status, reply_to }: Message): M
   };
 }
 
-function keysOf(tx: Tx, deliveryIds: readonly string[]): ReceiptKey[] {
+function keysOf(tx: Tx, deliveryIds: readonly string[]): CoveredMessage[] {
   return deliveryIds.flatMap((id) => {
     const message = tx.messages.byDelivery(id)?.message;
-    return message === undefined ? [] : [{ sender: 'local', msg_id: message.message_id }];
+    if (message === undefined) return [];
+    const { project, recipient, target_kind, message_id, delivery_id } = message;
+    return [
+      { sender: 'local', msg_id: message_id, project, recipient, target_kind, message_id, delivery_id },
+    ];
   });
 }
 

@@ -1,6 +1,10 @@
 /** The environment of a process. An empty value counts as unset except where a rule says otherwise. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
+/** A host's private socket and its token are dropped where we begin: nothing of ours uses them, or hands them on. */
+for (const name of Object.keys(process.env))
+  if (name.startsWith('CLAUDE_CODE_MESSAGING_')) delete process.env[name];
+
 export const processEnvironment: Environment = process.env;
 
 /** The value of `name`; blank counts as unset. */

@@ -52,6 +52,15 @@ export function realPathOf(path: string): string {
   return found.state === 'found' ? found.value : path;
 }
 
+/** The real path of a directory; undefined where none is there. */
+export function directoryAt(path: string): string | undefined {
+  const found = looked(() => {
+    const real = realpathSync(path);
+    return statSync(real).isDirectory() ? real : undefined;
+  });
+  return found.state === 'found' ? found.value : undefined;
+}
+
 class NoText extends Error {}
 
 function looked<T>(look: () => T): Looked<T> {

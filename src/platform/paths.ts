@@ -18,6 +18,8 @@ export interface Places {
   routerToken: string;
   /** One line a hook that ran. */
   hookOutcomes: string;
+  /** Why companions of Codex threads ended, other than in order. */
+  companionLog: string;
   /** Holds what each session's Stop gate has blocked for. */
   gateDirectory: string;
   /** Holds one owner-private file a host. */
@@ -65,6 +67,7 @@ export function placesOf(environment: Environment): Places {
     routerLock: path.join(directory, 'router-v1.lock'),
     routerToken: path.join(directory, 'router.token'),
     hookOutcomes: path.join(directory, 'hook-outcomes.jsonl'),
+    companionLog: path.join(directory, 'codex-companion.log'),
     gateDirectory: path.join(directory, 'stop-gate'),
     hostDirectory: path.join(directory, 'hosts'),
   };

@@ -1,7 +1,8 @@
 // Other processes of this machine, looked at and never touched.
 
 import { execFileSync } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, readlinkSync } from 'node:fs';
+import { isAbsolute } from 'node:path';
 
 const psWaitMs = 2_000;
 
@@ -32,6 +33,25 @@ export function commandLine(pid: number): string[] | undefined {
   } catch {
     return ps(pid, 'command=')?.split(' ');
   }
+}
+
+/** The file that the process runs; undefined where the system does not show it, or it has been replaced. */
+export function executable(pid: number): string | undefined {
+  try {
+    const file = readlinkSync(`/proc/${pid}/exe`);
+    return existsSync(file) ? file : undefined;
+  } catch {
+    const file = ps(pid, 'comm=');
+    return file !== undefined && isAbsolute(file) && existsSync(file) ? file : undefined;
+  }
+}
+
+/** The processes above, the nearest first, each with the arguments it was started with. */
+export function walkUp(pid: number, levelsMax: number): { pid: number; words: string[] }[] {
+  const above: { pid: number; words: string[] }[] = [];
+  for (let next = parentOf(pid); next !== undefined && above.length < levelsMax; next = parentOf(next))
+    above.push({ pid: next, words: commandLine(next) ?? [] });
+  return above;
 }
 
 /** Fields after the command name, from `state` on (proc(5)). */

@@ -1,7 +1,7 @@
 // A bell is one adapter for one host: the only code that talks to that host in order to ring. It holds no durable state,
 // writes no receipt, and never rings again by itself.
 
-import type { ReceiptKey } from '../protocol/delivery.ts';
+import type { CoveredMessage } from '../protocol/delivery.ts';
 import type { ErrorCode } from '../protocol/errors.ts';
 import type { Json } from '../protocol/json.ts';
 import type { AdapterKind, Bell as BellName, HostKind } from '../protocol/session.ts';
@@ -42,8 +42,8 @@ export interface RingItem {
   notification_id: string;
   /** Rendered by the one renderer of its kind; within the adapter's limit. */
   text: string;
-  /** What it rings for. */
-  covered: readonly ReceiptKey[];
+  /** What it rings for, in order of arrival. */
+  covered: readonly CoveredMessage[];
   /** The session that is rung. */
   session_id: string;
   /** Of the router's hand-off; absent where the session's own notifier rings. */

@@ -45,6 +45,15 @@ export interface MailFacts {
   expired: number;
   /** Of each session id that was asked about: the first id of its chain. */
   roots: Readonly<Record<string, string>>;
+  /** The newest of the last days for each Codex thread: what came of starting a notice in its queue. */
+  queueReleases: QueueRelease[];
+}
+
+export interface QueueRelease {
+  session_id: string;
+  value: string;
+  /** Absent where the fact names none. */
+  reason?: string;
 }
 
 /** A server or a listener of a session that runs now. */
@@ -94,7 +103,7 @@ export interface Registered {
 
 /** What the host starts of a plugin, or reads to know it. */
 export type PluginFile = '.claude-plugin/plugin.json' | '.mcp.json' | 'hooks/hooks.json' | 'launch.cjs';
-export type PluginTexts = Readonly<Record<PluginFile, Looked<string>>>;
+export type PluginTexts<File extends string = PluginFile> = Readonly<Record<File, Looked<string>>>;
 
 export interface ClaudeFacts {
   /** The host's own directory. */
@@ -128,4 +137,58 @@ export interface PluginFacts {
   texts: PluginTexts;
   /** What its launcher would start; undefined where it finds nothing. */
   launches?: string;
+}
+
+/** What a copy of the plugin for Codex is known by. */
+export type CodexPluginFile =
+  | '.codex-plugin/plugin.json'
+  | '.mcp.json'
+  | 'hooks/hooks.json'
+  | 'launch.cjs'
+  | 'skills/postbell/SKILL.md';
+
+export interface CodexFacts {
+  /** The host's own directory. */
+  directory: string;
+  /** Whether its program or its directory was found. */
+  present: boolean;
+  /** `codex` on PATH. */
+  program?: string;
+  /** Its settings, where they say nothing: closed to this account, or no TOML. */
+  unread: readonly { path: string; why: string }[];
+  plugin?: CodexPlugin;
+  /** Where the host looks for the plugin; undefined where it knows no such marketplace. */
+  marketplace?: { path?: string; missing: boolean };
+  servers: readonly Registered[];
+  /** Whether its settings switch all hooks off. */
+  hooksOff: boolean;
+  /** What a Codex that was asked says; `missing` where there was nothing to ask about, or nobody to ask. */
+  trust: Looked<{
+    version?: string;
+    hooks?: readonly CodexHook[];
+    errors: readonly string[];
+    refused?: string;
+  }>;
+}
+
+export interface CodexPlugin {
+  /** `postbell@MARKETPLACE`. */
+  id: string;
+  enabled: boolean;
+  /** The folder that holds a copy for each version. */
+  copies: string;
+  /** Why that folder cannot be looked at. */
+  unread?: string;
+  /** The copy that the host runs; undefined where there is none. */
+  copy?: { version: string; root: string; texts: PluginTexts<CodexPluginFile> };
+  /** What its launcher would start; undefined where it finds nothing. */
+  launches?: string;
+}
+
+/** A hook of the plugin, as Codex lists it. */
+export interface CodexHook {
+  event: string;
+  /** `trusted`, `managed`, `untrusted`, `modified`, or what a newer release says. */
+  trust: string;
+  enabled: boolean;
 }

@@ -113,6 +113,8 @@ export interface Reach {
   intended: readonly string[];
   /** Session ids whose own mail counts, each with its project. */
   targets: readonly (readonly [project: string, sessionId: string])[];
+  /** Session ids of which nothing counts that their live connection was handed whole. */
+  pushedTo?: readonly string[];
 }
 
 /** How much waits in one project, for a principal or for the live session that is named. */

@@ -126,6 +126,8 @@ export interface Attempts {
   byId(attemptId: string): AttemptRow | undefined;
   /** Only an unfinished attempt is finished. */
   finish(attemptId: string, state: AttemptState, failureCode: string | undefined, at: string): void;
+  /** How the prompt of its ring ended; whether it is finished or not. */
+  noteStop(attemptId: string, reason: string): void;
   unfinishedOf(connectionId: string): AttemptRow[];
   accept(row: Acceptance): void;
   acceptanceOf(deliveryId: string): Acceptance | undefined;

@@ -54,6 +54,9 @@ export interface Notices {
   uncover(notificationId: string, deliveryIds: readonly string[]): void;
   setEnd(notificationId: string, rungAtMs: number, expiresAtMs: number): void;
   setState(notificationId: string, state: HandOffState): void;
+  /** What the host answered to its ring, as JSON text. */
+  setReceipt(notificationId: string, receipt: string): void;
+  receiptOf(notificationId: string): string | undefined;
   /** The hand-off of this delivery to the session failed: so did its newest reservation there, unless that was rung for. */
   fail(deliveryId: string, sessionIds: readonly string[]): void;
   /** All that the reservation covers has been rung for, or the one delivery. */

@@ -3,6 +3,7 @@
 import type { Feed } from './feed.ts';
 import type { Fallbacks, Messages, Receipts, Reminders, Tasks, Waiting } from './mail.ts';
 import type { Attempts, Identity, Routers, Sessions } from './presence.ts';
+import type { Releases } from './releases.ts';
 import type { Failures, Listener, Notices } from './ringing.ts';
 
 export interface Store {
@@ -34,4 +35,5 @@ export interface Tx {
   readonly fallbacks: Fallbacks;
   readonly failures: Failures;
   readonly routers: Routers;
+  readonly releases: Releases;
 }

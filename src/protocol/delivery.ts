@@ -13,6 +13,10 @@ export interface ReceiptKey {
   msg_id: string;
 }
 
+/** A message that a notice is about, as a host may be told which one it is. */
+export type CoveredMessage = ReceiptKey &
+  Pick<Message, 'project' | 'recipient' | 'target_kind' | 'message_id' | 'delivery_id'>;
+
 /** One message as `receive_messages` answers it. */
 export type ReceivedMessage = Message & { payload: Json; receipt: ReceiptKey; untrusted: true };
 

@@ -20,6 +20,7 @@ export const rowIds = [
   'message-storage',
   'scope',
   'claude-channel',
+  'codex-queue-release',
   'hosts-config',
   'listener',
   'probe-capability',

@@ -7,8 +7,15 @@ import { limits } from './limits.ts';
 import { characters, isSessionId, isWellFormed, readName } from './scope.ts';
 
 /** Hosts that have such a file, each of its own. */
-export const configuredHosts = ['claude'] as const;
+export const configuredHosts = ['claude', 'codex', 'codex-session', 'gemini', 'acp'] as const;
 export type ConfiguredHost = (typeof configuredHosts)[number];
+
+/** Hosts of which a program is started by our own runner, with a command that the config holds. */
+export const startedHosts = ['gemini', 'acp'] as const satisfies readonly ConfiguredHost[];
+
+/** What an agent that asks for permission is answered where no person can be asked; `ask` where one can. */
+export const permissions = ['ask', 'reject'] as const;
+export type Permission = (typeof permissions)[number];
 
 export interface HostConfig {
   version: 1;
@@ -22,11 +29,33 @@ export interface HostConfig {
   /** Under which the channel is registered with the host. */
   server_name?: string;
   session_id?: string;
+  /** The real path of the directory that the sessions work in; of every host but `claude`. */
+  workspace?: string;
+  /** Of the app-server that `postbell host codex` starts; without it one in `runtime/`. */
+  control_socket?: string;
+  /** The agent's argument vector, its program first. */
+  command?: readonly string[];
+  /** `reject`: every permission that the agent asks for is refused. */
+  permission?: Permission;
+  /** The agent's mode, where it offers one of that name. */
+  mode?: string;
 }
 
 const malformed = (why: string): Refusal => new Refusal('invalid_request', `the host config ${why}`);
 
-const texts = ['work_summary', 'project', 'socket', 'server_name', 'session_id'] as const;
+const texts = [
+  'work_summary',
+  'project',
+  'socket',
+  'server_name',
+  'session_id',
+  'workspace',
+  'control_socket',
+  'mode',
+] as const;
+
+/** Paths that mean the same wherever the reader stands. */
+const absolutes = ['workspace', 'control_socket'] as const;
 
 /** The whole file, for the host that needs it. */
 export function readHostConfig(host: ConfiguredHost, text: string): Result<HostConfig> {
@@ -48,7 +77,39 @@ export function readHostConfig(host: ConfiguredHost, text: string): Result<HostC
     return malformed(`has a work_summary of more than ${limits.workSummaryCharactersMax} characters`);
   if (config.session_id !== undefined && !isSessionId(config.session_id))
     return malformed('has a malformed session_id');
-  return config;
+  for (const name of absolutes)
+    if (config[name]?.startsWith('/') === false) return malformed(`has a relative ${name}`);
+  if (host !== 'claude' && config.workspace === undefined) return malformed('has no workspace');
+  return withCommand(config, parsed);
+}
+
+/** Of a host that is started: what starts it, and what it may do. */
+function withCommand(
+  config: HostConfig,
+  { command, permission }: Record<string, unknown>,
+): Result<HostConfig> {
+  if (permission !== undefined) {
+    const known = permissions.find((one) => one === permission);
+    if (known === undefined)
+      return malformed(`has a permission that is not one of ${permissions.join(', ')}`);
+    config.permission = known;
+  }
+  const isStarted = startedHosts.some((one) => one === config.host);
+  if (command === undefined) return isStarted ? malformed('has no command') : config;
+  if (!isArgumentVector(command)) return malformed('has a command that is no list of words');
+  return { ...config, command };
+}
+
+const isArgumentVector = (value: unknown): value is string[] =>
+  Array.isArray(value) &&
+  value.length > 0 &&
+  value.every((word) => typeof word === 'string' && isWellFormed(word) && !word.includes('\0')) &&
+  value[0] !== '';
+
+/** Of which host it says it is. */
+export function hostNamedIn(text: string): ConfiguredHost | undefined {
+  const host = parse(text)?.host;
+  return configuredHosts.find((one) => one === host);
 }
 
 /** Whom the file names; undefined for one that names nobody. Nothing else of it is looked at. */

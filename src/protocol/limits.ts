@@ -8,6 +8,7 @@ export const limits = {
   nameCharactersMax: 200,
   sessionIdCharactersMax: 128,
   idCharactersMax: 255,
+  pathCharactersMax: 4_096,
   cursorCharactersMax: 160,
   sourceHostCharactersMax: 64,
   adapterReceiptBytesMax: 16_384,
@@ -59,8 +60,8 @@ export const limits = {
   hookInputBytesMax: 16_777_216,
   hookInputWaitMs: 2_000,
   hookProjectWaitMs: 2_000,
-  /** The hook log begins anew beyond it; the one before is kept. */
-  outcomeLogBytesMax: 65_536,
+  /** A log of ours begins anew beyond it; the one before is kept. */
+  logBytesMax: 65_536,
   gateLedgerIdsMax: 2_000,
   /** The largest file of ours is such a ledger, of names of 200 characters of 4 bytes: 1.8 MB. */
   privateFileBytesMax: 4_194_304,
@@ -77,8 +78,29 @@ export const limits = {
   printsPerMinuteMax: 5,
   /** For a look at all ancestors. */
   ancestryWaitMs: 2_000,
+  codexNoticeBytesMax: 12_288,
+  /** Of `codex queue`, and the tries within one ring with the time between them. */
+  codexQueueWaitMs: 30_000,
+  codexQueueAttemptsMax: 3,
+  codexQueueGapMs: 2_000,
+  /** After SessionEnd a Codex thread can still be queued for. */
+  codexQueueWindowMs: 45_000,
+  /** What a bound server leaves to the companion before it rings its thread itself. */
+  companionWaitMs: 5_000,
   /** Of a bell other than a listener and Codex. */
   noticeBytesMax: 8_192,
+  /** How often the router asks a queue to begin with a notice that nobody has taken in, and for how long. */
+  releaseEveryMs: 20_000,
+  releaseWindowMs: 600_000,
+  releasesAtOnceMax: 4,
+  /** For one such question, from the start of its process to the answer. */
+  releaseAskMs: 10_000,
+  /** For the first word of an ACP agent on a prompt. */
+  acpAnswerWaitMs: 10_000,
+  /** From an agent's session to its look at our tools. */
+  acpToolsWaitMs: 10_000,
+  /** For all answers of an agent before its session stands. */
+  acpStartWaitMs: 60_000,
   /** Reservations in a row that a channel was written to in vain: the next notice also goes to the listener. */
   channelUnansweredMax: 2,
 } as const;

@@ -83,12 +83,20 @@ export function decideRing(input: {
   return inGrace ? { act: 'wait', untilMs: graceEnd } : { act: 'ring' };
 }
 
+const noticeMarker = '[Postbell inbox notice]';
+
+/** The notices that a text says it is; none where its first line is not that of a notice. */
+export function noticesNamedIn(text: string): string[] {
+  if (text.split('\n', 1)[0]?.trimEnd() !== noticeMarker) return [];
+  return [...text.matchAll(/\bnotification_id\W{1,4}([0-9a-f]{12})\b/g)].map(([, id]) => id as string);
+}
+
 /** The one renderer of notices; an adapter only cuts to its own limit. */
 export function renderNotice(notice: { notification_id: string; unread: number; progress: number }): string {
   const unread = notice.unread === 1 ? '1 message waits' : `${notice.unread} messages wait`;
   const progress = notice.progress === 0 ? '' : ` and ${notice.progress} progress`;
   return [
-    '[Postbell inbox notice]',
+    noticeMarker,
     `${unread}${progress} for this session. notification_id="${notice.notification_id}"`,
     'Call the tool receive_messages to read, act on what you accept, then call acknowledge_messages with messages = the',
     'receipts you were given, then receive the next batch. To answer, call the tool message with action "send". If these',

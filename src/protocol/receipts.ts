@@ -3,12 +3,12 @@
 import type { Json } from './json.ts';
 import type { DeliveryState } from './states.ts';
 
-export type MessageReceiptKind = 'intake' | 'ack' | 'disposition' | 'activation';
+export type MessageReceiptKind = 'intake' | 'ack' | 'disposition' | 'activation' | 'host_activation';
 
 export const dispositions = ['accepted', 'rejected', 'completed', 'cancelled', 'deferred'] as const;
 export const activations = ['woken', 'manual_resume_required', 'unsupported', 'failed'] as const;
 
-/** A receipt recorded by the recipient's own call. */
+/** A receipt recorded by the recipient's own call; `host_activation` by the router alone. */
 export interface MessageReceipt {
   receipt_id: string;
   receipt_kind: MessageReceiptKind;

@@ -251,6 +251,17 @@ export type StatusRequest = ValuesOf<typeof statusFields>;
 export type FailedRequest = ValuesOf<typeof failedFields>;
 export type CancelRequest = ValuesOf<typeof cancelFields>;
 
+/** Of the hook of Codex that says which thread a server is of. */
+export const bindFields = {
+  thread_id: {
+    kind: 'text',
+    max: limits.idCharactersMax,
+    required: true,
+    about: 'the thread of this server',
+  },
+  cwd: { kind: 'text', min: 0, max: limits.pathCharactersMax, about: 'its directory' },
+} as const satisfies Fields;
+
 /** Hints of a host's hook; any text, since a host leaves what its event does not have as it is. */
 export const hostEventFields = {
   event: { kind: 'text', max: limits.idCharactersMax, required: true, about: 'the event that fired' },

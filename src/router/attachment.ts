@@ -45,8 +45,12 @@ export interface AttachmentOptions {
   endRouter(): string;
   /** How often to try before a first registration; without it, and after one, there is no end (decision 021). */
   startAttemptsMax?: number;
-  /** Told when the tries are used up: nothing is tried after that. */
-  onGaveUp?(): void;
+  /** Told why when the tries are used up: nothing is tried after that. */
+  onGaveUp?(why: unknown): void;
+  /** Told of each registration that the router took. */
+  onRegistered?(): void;
+  /** From the first try on, register only where nobody holds the session. */
+  ifFree?: boolean;
   /** Of a process that serves nothing but this session: it stops when it is replaced. Others ask again later. */
   onReplaced?(): void;
   onFault(fault: unknown): void;
@@ -78,6 +82,7 @@ export class Attachment {
     this.#options = options;
     this.#taken = new Taken(options.take);
     this.#summary = options.registration.work_summary ?? '';
+    this.#ifFree = options.ifFree ?? false;
     void this.#connect();
   }
 
@@ -133,7 +138,7 @@ export class Attachment {
         return;
       }
       this.#key = { connection_id: String(answer.connection_id), generation: Number(answer.generation) };
-      this.#ifFree = false;
+      this.#ifFree = this.#options.ifFree ?? false;
       this.#wasThere = true;
       this.#registeredOnce = true;
       this.#complained = false;
@@ -141,6 +146,7 @@ export class Attachment {
         this.#forget();
         return;
       }
+      this.#options.onRegistered?.();
       const leaseMs = Number(answer.lease_ms);
       this.#renewAfter(this.#untold ? 0 : leaseMs / 2, leaseMs);
       if (registration !== this.#options.registration) await this.change(this.#options.registration);
@@ -194,16 +200,16 @@ export class Attachment {
       this.#wasThere = false;
     }
     this.#options.onFault(error);
-    this.#backOff();
+    this.#backOff(error);
   }
 
-  #backOff(): void {
+  #backOff(why?: unknown): void {
     this.#failures += 1;
     if (
       !this.#registeredOnce &&
       this.#failures >= (this.#options.startAttemptsMax ?? Number.POSITIVE_INFINITY)
     ) {
-      this.#options.onGaveUp?.();
+      this.#options.onGaveUp?.(why);
       return;
     }
     const base = Math.min(retryMsFirst * 2 ** (this.#failures - 1), retryMsMax);

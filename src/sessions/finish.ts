@@ -8,6 +8,7 @@ import { hostFailure } from '../protocol/host-failure.ts';
 import type { Json } from '../protocol/json.ts';
 import { isLive } from '../protocol/session.ts';
 import { endConnection } from './disconnect.ts';
+import { openRelease } from './release.ts';
 import type { HandOff, HostOutcome, Switchboard } from './switchboard.ts';
 
 export function finish(
@@ -58,6 +59,7 @@ export function accept(
     accepted_at: timestamp(board),
   };
   tx.attempts.accept(acceptance);
+  openRelease(tx, board, acceptance, connection.session_id, outcome.receipt);
   if (outcome.content === 'full')
     tx.notices.markPushed(of.delivery_id, tx.identity.chain(connection.session_id));
   return acceptance;

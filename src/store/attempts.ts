@@ -27,6 +27,9 @@ export function attempts(database: Database): Attempts {
         attemptId,
       );
     },
+    noteStop: (attemptId, reason) => {
+      database.run('UPDATE attempt SET stop_reason = ? WHERE attempt_id = ?', reason, attemptId);
+    },
     unfinishedOf: (connectionId) =>
       database.all(
         `SELECT ${columns} FROM attempt WHERE connection_id = ? AND state = 'started' ORDER BY seq`,

@@ -1,7 +1,7 @@
 // What doctor asks of the store, and of SQLite itself. Nothing is written.
 
 import BetterSqlite3 from 'better-sqlite3';
-import type { LiveSession, MailFacts, SqliteFacts, StoreFacts } from '../ports/inspection.ts';
+import type { LiveSession, MailFacts, QueueRelease, SqliteFacts, StoreFacts } from '../ports/inspection.ts';
 import { type Database, isBusy, storeFault } from './database.ts';
 import { identity } from './identity.ts';
 import { instantOf } from './instant.ts';
@@ -13,6 +13,7 @@ import { connectReadOnly } from './open-read-only.ts';
 const fullCheckBytesMax = 268_435_456;
 const ringsAsked = 3;
 const dayMs = 86_400_000;
+const releasesAskedMs = 7 * dayMs;
 
 /**
  * The store at `path` as it is; undefined where there is none, or nothing was ever made in it. Faults of `openStore`.
@@ -67,6 +68,7 @@ function mailFacts(database: Database, nowMs: number, sessions: readonly string[
     live: liveSessions(database, nowMs),
     expired: expired(database, nowMs),
     roots: Object.fromEntries(sessions.map((id) => [id, identity(database).chain(id)[0] as string])),
+    queueReleases: queueReleases(database, nowMs),
   };
 }
 
@@ -133,6 +135,35 @@ function expired(database: Database, nowMs: number): number {
     { now: nowMs, sinceMs: nowMs - dayMs, since: new Date(nowMs - dayMs).toISOString() },
   );
   return row?.count as number;
+}
+
+/** By the thread whose host accepted the delivery; what a recipient says of its own host is another matter. */
+function queueReleases(database: Database, nowMs: number): QueueRelease[] {
+  const rows = database.all(
+    `SELECT c.session_id, r.value, r.detail, max(r.seq)
+     FROM receipt r JOIN host_accept h ON h.delivery_id = r.delivery_id
+     JOIN attempt a ON a.attempt_id = h.attempt_id JOIN connection c ON c.connection_id = a.connection_id
+     WHERE r.receipt_kind = 'host_activation' AND r.actor = 'postbell-router' AND r.recorded_at > ?
+     GROUP BY c.session_id ORDER BY c.session_id`,
+    new Date(nowMs - releasesAskedMs).toISOString(),
+  );
+  return rows.map(({ session_id, value, detail }) => {
+    const reason = reasonIn(detail);
+    return {
+      session_id: session_id as string,
+      value: value as string,
+      ...(reason !== undefined && { reason }),
+    };
+  });
+}
+
+function reasonIn(detail: unknown): string | undefined {
+  try {
+    const { reason } = JSON.parse(String(detail)) as { reason?: unknown };
+    return typeof reason === 'string' ? reason : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /** Throws where the driver cannot be loaded. */

@@ -7,8 +7,9 @@ import localMail from './sql/001-local-mail.sql';
 import wholeMail from './sql/002-whole-mail.sql';
 import meantMail from './sql/003-mail-meant-for-a-session.sql';
 import stopGate from './sql/004-the-stop-gate.sql';
+import codex from './sql/005-codex.sql';
 
-const migrations: readonly string[] = [localMail, wholeMail, meantMail, stopGate];
+const migrations: readonly string[] = [localMail, wholeMail, meantMail, stopGate, codex];
 
 /** The schema of this release. */
 export const schemaKnown = migrations.length;

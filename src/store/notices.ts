@@ -82,8 +82,18 @@ export function notices(database: Database, now: () => string): Notices {
 /** What a ring says of what it covers. */
 function ringing(
   database: Database,
-): Pick<Notices, 'fail' | 'markRung' | 'markPushed' | 'rings' | 'unanswered' | 'isRung'> {
+): Pick<
+  Notices,
+  'fail' | 'markRung' | 'markPushed' | 'rings' | 'unanswered' | 'isRung' | 'setReceipt' | 'receiptOf'
+> {
   return {
+    setReceipt: (notificationId, receipt) => {
+      database.run('UPDATE reservation SET receipt = ? WHERE notification_id = ?', receipt, notificationId);
+    },
+    receiptOf: (notificationId) => {
+      const row = database.get('SELECT receipt FROM reservation WHERE notification_id = ?', notificationId);
+      return typeof row?.receipt === 'string' ? row.receipt : undefined;
+    },
     fail: (deliveryId, sessionIds) => {
       database.run(
         `UPDATE reservation SET state = 'delivery_failed' WHERE state = 'preparing' AND notification_id = (${newestCovering})`,

@@ -21,6 +21,7 @@ import { migrate, needsMigration } from './migrate.ts';
 import { notices } from './notices.ts';
 import { createPrivateFile } from './private-file.ts';
 import { receipts } from './receipts.ts';
+import { releases } from './releases.ts';
 import { reminders } from './reminders.ts';
 import { routers } from './routers.ts';
 import { sessions } from './sessions.ts';
@@ -134,6 +135,7 @@ function aggregates(database: Database, clock: Clock): Tx {
     fallbacks: fallbacks(database),
     failures: failures(database),
     routers: routers(database),
+    releases: releases(database),
   };
 }
 

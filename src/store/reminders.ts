@@ -13,7 +13,11 @@ const reached = `(${openProjects}) o
     OR (d.target_kind = 'session'
       AND d.recipient IN (SELECT t.value ->> 1 FROM json_each(:targets) t WHERE t.value ->> 0 = o.project)))
   JOIN message m ON m.message_id = d.message_id
-  WHERE ${stillWaits}`;
+  WHERE ${stillWaits} AND NOT EXISTS (
+    SELECT 1 FROM host_accept h JOIN attempt a ON a.attempt_id = h.attempt_id
+    JOIN connection c ON c.connection_id = a.connection_id
+    WHERE h.delivery_id = d.delivery_id AND h.content <> 'notice' AND c.disconnected_at IS NULL
+      AND c.lease_expires_at_ms > :nowMs AND c.session_id IN (SELECT value FROM json_each(:pushedTo)))`;
 
 /** Seeks in the index of events, however many there are. */
 const everAddressed = `
@@ -30,6 +34,8 @@ export function reminders(database: Database, now: () => string): Reminders {
     intended: JSON.stringify(of.intended),
     targets: JSON.stringify(of.targets),
     now: now(),
+    nowMs: Date.parse(now()),
+    pushedTo: JSON.stringify(of.pushedTo ?? []),
   });
   return {
     groups: (of) =>

@@ -2,14 +2,17 @@
 
 import { listenerBell } from '../../src/hosts/claude-code/bell.ts';
 import { channelBell } from '../../src/hosts/claude-code/channel.ts';
+import { queueBell } from '../../src/hosts/codex/bell.ts';
+import type { Queued } from '../../src/hosts/codex/queue.ts';
 import { commitBatch, nextBatch } from '../../src/mailbox/listen.ts';
 import type { Bell } from '../../src/ports/bell.ts';
 import type { Store } from '../../src/ports/store.ts';
 import type { HandOffState } from '../../src/protocol/states.ts';
 import { locksIn } from '../../src/store/lock.ts';
 import { atEnd, type Scene } from '../contract/desk.ts';
+import { fixtureAcp } from './fixture-acp.ts';
 import { type FixtureKind, fixtureBell } from './fixture-bell.ts';
-import { FixtureHost, type Given } from './fixture-host.ts';
+import { FixtureHost, type Given, type Said } from './fixture-host.ts';
 
 export interface Adapter {
   bell: Bell;
@@ -25,32 +28,79 @@ export interface Adapter {
   /** Says nothing from now on; `answer` lets it speak. */
   fallSilent(): { answer(): void };
   mend(): void;
+  /** What it answers where the host knows no such method, if it has a word of its own. */
+  unknownMethod?: string;
 }
 
 export type MakeAdapter = (scene: Scene, onText: (text: string) => void) => Adapter;
 
+const thread = '01a2359b-9716-7d71-8e13-ff19cf36a487';
+
+/** The queue bell of the product; its host is a thread that takes an item from its queue between two turns. */
+export const queue: MakeAdapter = (scene, onText) => {
+  const host = new FixtureHost(() => scene.clock.nowMs(), onText);
+  const answers: Record<Exclude<Said, { ok: true }>['code'], Queued> = {
+    busy: { outcome: 'rejected', code: 'codex_queue_rejected', permanent: false },
+    unknown_method: { outcome: 'rejected', code: 'codex_queue_process_failed', permanent: true },
+    closed: { outcome: 'rejected', code: 'adapter_disconnected', permanent: true },
+    invalid: { outcome: 'rejected', code: 'adapter_rejected', permanent: true },
+  };
+  const put = async (notice: string): Promise<Queued> => {
+    const said = await host.call(notice);
+    return said.ok ? { outcome: 'queued', submission_id: `item-${host.given.length}` } : answers[said.code];
+  };
+  return {
+    bell: queueBell({ thread, queue: put }),
+    ...answering(host),
+    unknownMethod: 'codex_queue_process_failed',
+  };
+};
+
+/** A bell of no product: what is said of notices that fail holds for every bell. */
 export const fixture =
-  (kind: FixtureKind, acceptedState: HandOffState): MakeAdapter =>
+  (kind: FixtureKind): MakeAdapter =>
   (scene, onText) => {
     const host = new FixtureHost(() => scene.clock.nowMs(), onText);
-    return {
-      bell: fixtureBell(kind, host),
-      host,
-      evidence: 'answer',
-      acceptedState,
-      rings: () => host.given,
-      refuse: () => {
-        host.script = 'refuse for good';
-      },
-      fallSilent: () => {
-        host.script = 'silent';
-        return { answer: () => host.answerLate() };
-      },
-      mend: () => {
-        host.script = 'accept';
-      },
-    };
+    return { bell: fixtureBell(kind, host), ...answering(host) };
   };
+
+/** Of a host that answers each ring. */
+const answering = (host: FixtureHost): Omit<Adapter, 'bell'> => ({
+  host,
+  evidence: 'answer',
+  acceptedState: 'host_queued',
+  rings: () => host.given,
+  refuse: () => {
+    host.script = 'refuse for good';
+  },
+  fallSilent: () => {
+    host.script = 'silent';
+    return { answer: () => host.answerLate() };
+  },
+  mend: () => {
+    host.script = 'accept';
+  },
+});
+
+/** The ACP bell of the product. A turn of its host is one that a person began. */
+export const acp: MakeAdapter = (scene, onText) => {
+  const host = new FixtureHost(() => scene.clock.nowMs(), onText);
+  const { bell, type } = fixtureAcp(host);
+  const endTurn = host.endTurn.bind(host);
+  let endTyped = (): void => {};
+  host.startTurn = () => {
+    host.inTurn = true;
+    endTyped = type();
+  };
+  host.endTurn = () => {
+    endTurn();
+    endTyped();
+  };
+  return {
+    bell,
+    ...answering(host),
+  };
+};
 
 /** The channel of the product; its host reads what is written to it, and answers nothing. */
 export const channel: MakeAdapter = (scene, onText) => {

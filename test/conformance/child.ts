@@ -10,6 +10,7 @@ import { runNotifier } from '../../src/mailbox/notifier.ts';
 import { ringForHandOff } from '../../src/mailbox/ring.ts';
 import type { Bell } from '../../src/ports/bell.ts';
 import { Attachment } from '../../src/router/attachment.ts';
+import { fixtureAcp } from './fixture-acp.ts';
 import { type FixtureKind, fixtureBell, type HostCalls } from './fixture-bell.ts';
 
 const [kind = 'listener', host = '', attached = ''] = process.argv.slice(2);
@@ -34,6 +35,7 @@ function heard(bell: Bell): Bell {
 
 function bellOf(local: Local, calls: HostCalls): Bell {
   if (kind === 'listener') return listenerBell(local);
+  if (kind === 'acp') return fixtureAcp(calls).bell;
   if (kind !== 'channel') return fixtureBell(kind as FixtureKind, calls);
   return channelBell(async (_, params) => void (await calls.call((params as { content: string }).content)));
 }

@@ -1,10 +1,9 @@
-// Bells over the fixture host, of the kinds that no part of the product rings yet: one that puts notices in a host's
-// queue; one that prompts, one at a time.
+// Bells over the fixture host, of the kinds that no part of the product rings yet: one that puts notices in a host's queue.
 
 import type { Bell, BellDescription, RingOutcome } from '../../src/ports/bell.ts';
 import type { Said } from './fixture-host.ts';
 
-export type FixtureKind = 'codex-queue' | 'acp';
+export type FixtureKind = 'codex-queue';
 
 const notices: Omit<BellDescription, 'bell' | 'adapterKind' | 'hostKind'> = {
   contents: ['notice'],
@@ -18,7 +17,6 @@ const notices: Omit<BellDescription, 'bell' | 'adapterKind' | 'hostKind'> = {
 
 const descriptions: Record<FixtureKind, BellDescription> = {
   'codex-queue': { ...notices, bell: 'codex-queue', adapterKind: 'codex-queue', hostKind: 'codex' },
-  acp: { ...notices, bell: 'acp', adapterKind: 'acp', hostKind: 'gemini', pendingMax: 1, attemptsMax: 1 },
 };
 
 /** What an adapter asks of its host. */

@@ -283,7 +283,16 @@ describe('hooks', () => {
       environment: {},
       plugin: { id: 'postbell@postbell', enabled: true, version: '1', root: '/r', texts },
     };
-    return hooks(facts({ claude, shipped: texts, switches: {}, nodeOnPath: true, packageDirectory: '/p' }));
+    return hooks(
+      facts({
+        claude,
+        codex: { present: false },
+        shipped: texts,
+        switches: {},
+        nodeOnPath: true,
+        packageDirectory: '/p',
+      }),
+    );
   };
 
   it('a manifest timeout that a renewal does not fit in is named, with one that does', () => {

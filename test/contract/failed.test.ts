@@ -17,7 +17,7 @@ import { failingStore } from './failing.ts';
 
 let s: Belled;
 beforeEach(async () => {
-  s = await openBelled(fixture('codex-queue', 'host_queued'));
+  s = await openBelled(fixture('codex-queue'));
 });
 
 const advance = (ms: number): Promise<void> => s.desk.clock.advance(ms);

@@ -1,8 +1,8 @@
-// hosts/claude.json: read whole by the host that needs it, and by hooks for one name alone.
+// hosts/*.json: read whole by the host that needs it, and by hooks for one name alone.
 
 import { describe, expect, it } from 'vitest';
 import { isRefusal } from '../../src/protocol/errors.ts';
-import { principalNamedIn, readHostConfig } from '../../src/protocol/host-config.ts';
+import { configuredHosts, principalNamedIn, readHostConfig } from '../../src/protocol/host-config.ts';
 
 const good = { version: 1, host: 'claude', principal_id: 'writer' };
 const read = (value: unknown) =>
@@ -58,5 +58,53 @@ describe('the config of a host', () => {
     );
     for (const text of ['', '{', '{}', '{"principal_id":"/root"}', '{"principal_id":["writer"]}'])
       expect(principalNamedIn(text)).toBeUndefined();
+  });
+});
+
+describe('[SES-128] the configs of all hosts', () => {
+  const every = { work_summary: 's', project: 'p', socket: '/s', control_socket: '/c', server_name: 'n' };
+  const command = ['agent', '--acp'];
+  const whole = {
+    claude: { ...every, session_id: 'i' },
+    codex: { ...every, workspace: '/w' },
+    'codex-session': { ...every, workspace: '/w' },
+    gemini: { ...every, workspace: '/w', command, permission: 'reject', mode: 'plan' },
+    acp: { ...every, workspace: '/w', command, permission: 'ask' },
+  };
+
+  it.each(configuredHosts)('%s: its fields and no token, at most 64 KiB', (host) => {
+    const given = { version: 1, host, principal_id: 'writer', ...whole[host] };
+    const of = (more: object) => readHostConfig(host, JSON.stringify({ ...given, ...more }));
+    expect(of({})).toEqual(given);
+    expect(of({ auth_token: 'x', token: 'y', model: 'z', lease_ms: 1 })).toEqual(given);
+    expect(isRefusal(of({ more: 'x'.repeat(65_536) }))).toBe(true);
+  });
+
+  it.each(configuredHosts)('%s: poisoned, it is refused', (host) => {
+    const given: Record<string, unknown> = { version: 1, host, principal_id: 'writer', ...whole[host] };
+    const poison = [
+      { version: '1' },
+      { host: host === 'acp' ? 'gemini' : 'acp' },
+      ...[7, '', ' ', '/root', ['writer'], 'x'.repeat(201)].map((principal_id) => ({ principal_id })),
+      ...[...Object.keys(every), 'workspace', 'session_id', 'mode'].flatMap((name) => [
+        { [name]: 7 },
+        { [name]: '' },
+        { [name]: ['/x'] },
+      ]),
+      { control_socket: 'relative' },
+      { workspace: 'relative' },
+      ...['agent', [], [''], ['agent', 7], ['a\0b'], {}].map((one) => ({ command: one })),
+      { permission: 'allow' },
+      { permission: 7 },
+    ];
+    for (const more of poison)
+      expect([more, isRefusal(readHostConfig(host, JSON.stringify({ ...given, ...more })))]).toEqual([
+        more,
+        true,
+      ]);
+    const without = (name: string) =>
+      isRefusal(readHostConfig(host, JSON.stringify({ ...given, [name]: undefined })));
+    expect(without('workspace')).toBe(host !== 'claude');
+    expect(without('command')).toBe(host === 'gemini' || host === 'acp');
   });
 });

@@ -234,7 +234,7 @@ const elsewhere: Partial<Record<Name, [number: string, file: string]>> = {
   listenerBatchRowsMax: ['64', 'contract/listen.test.ts'],
   listenerBatchBytesMax: ['262_144', 'contract/listen.test.ts'],
   listenerRenewSecondsMax: ['3001', 'process/wait.test.ts'],
-  outcomeLogBytesMax: ['65_536', 'process/hooks.test.ts'],
+  logBytesMax: ['65_536', 'process/hooks.test.ts'],
   gateLedgerIdsMax: ['2_001', 'contract/stop-gate.test.ts'],
   privateFileBytesMax: ['longest names', 'contract/stop-gate.test.ts'],
   gateWaitMs: ['2_900', 'contract/stop-gate.test.ts'],
@@ -245,7 +245,18 @@ const elsewhere: Partial<Record<Name, [number: string, file: string]>> = {
   hostConfigBytesMax: ['65_537', 'contract/host-config.test.ts'],
   printsPerMinuteMax: ['sixth', 'contract/listener-rules.test.ts'],
   noticeBytesMax: ['noticeBytesMax', 'conformance/suite.case.ts'],
+  codexNoticeBytesMax: ['12_289', 'contract/codex-queue.test.ts'],
+  codexQueueWaitMs: ['30_000', 'contract/codex-queue.test.ts'],
+  codexQueueAttemptsMax: ['three', 'contract/codex-queue.test.ts'],
+  codexQueueGapMs: ['2_000', 'contract/codex-queue.test.ts'],
+  codexQueueWindowMs: ['46_500', 'hosts/codex/window.test.ts'],
+  companionWaitMs: ['5 s', 'process/codex-server.test.ts'],
+  pathCharactersMax: ['4_097', 'process/codex-server.test.ts'],
+  acpAnswerWaitMs: ['9_999', 'contract/acp-bell.test.ts'],
   channelUnansweredMax: ['third', 'contract/channel-bell.test.ts'],
+  releaseEveryMs: ['20_000', 'contract/release.test.ts'],
+  releaseWindowMs: ['30', 'contract/release.test.ts'],
+  releasesAtOnceMax: ['four', 'contract/release.test.ts'],
 };
 
 /** Nothing that a caller passes meets these: they are how long or how much Postbell itself takes at a time. */
@@ -264,6 +275,9 @@ const inner: Name[] = [
   'notifierGraceMs',
   'wakeTickMs',
   'ancestryWaitMs',
+  'acpStartWaitMs',
+  'acpToolsWaitMs',
+  'releaseAskMs',
 ];
 
 describe('the limits', () => {

@@ -18,7 +18,7 @@ import { Fault } from '../../src/protocol/errors.ts';
 import { renderNotice, renewalText } from '../../src/protocol/notices.ts';
 import type { HandOffState } from '../../src/protocol/states.ts';
 import { locksIn } from '../../src/store/lock.ts';
-import { fixture, listener } from '../conformance/adapters.ts';
+import { acp, fixture, listener } from '../conformance/adapters.ts';
 import { type Belled, fault, openBelled, ringing, toSession } from '../conformance/scene.ts';
 import { root } from '../process/postbell.ts';
 import { noonMs } from './clock.ts';
@@ -221,7 +221,7 @@ describe('a notice', () => {
 
 describe('a result of a ring', () => {
   beforeEach(async () => {
-    s = await openBelled(fixture('codex-queue', 'host_queued'));
+    s = await openBelled(fixture('codex-queue'));
   });
 
   it('[INB-045, MSG-134] for an older notice changes neither the current one nor any record', async () => {
@@ -327,8 +327,8 @@ describe('a result of a ring', () => {
     expect(states()).toEqual(['host_queued', 'receiver_acknowledged', 'receiver_stored', 'host_queued']);
   });
 
-  it('is not waited for while a host that takes one prompt at a time is in a turn: the notice stays in preparing', async () => {
-    s = await openBelled(fixture('acp', 'host_queued'));
+  it('[INB-057] is not waited for while an ACP agent is in a turn: the notice stays in preparing, and is accepted after it', async () => {
+    s = await openBelled(acp);
     s.startNotifier();
     s.host.startTurn();
     const { message_id } = await posted(s.desk);

@@ -21,7 +21,7 @@ describe('the router as it is started', () => {
     const { store, clock, random, wake } = desk;
     const places = placesOf({ HOME: desk.directory, POSTBELL_DB: desk.path });
     const log = { info: () => {}, warn: () => {} };
-    const ground = { places, store, clock, random, wake, version };
+    const ground = { environment: {}, places, store, clock, random, wake, version };
     const daemon = await startRouter(ground, log, { stop: () => {}, lost: () => {} });
     atEnd(() => void daemon.close());
     const address = routerAddress(places, process.platform);

@@ -225,3 +225,38 @@ describe('the pages of what waits', () => {
     expect(second.at(-1)?.project).toBe('attic');
   });
 });
+
+describe('a thread of Codex', () => {
+  it('[HOST-174] is not reminded of what its live connection was handed whole; a notice, another thread and an ended connection hide nothing', async () => {
+    const codex = { adapter_kind: 'codex-queue', bell: 'codex-queue', host_kind: 'codex' } as const;
+    const waits = (session: string): number =>
+      groups({ ...asSession(session), withoutPushed: true }).reduce((sum, { unread }) => sum + unread, 0);
+    const { connection_id } = (await attach(desk, 's1', codex)) as { connection_id: string };
+    await attach(desk, 's2', codex);
+    // As this release hands it over: a notice.
+    await posted(desk, { recipient: 's1', target_kind: 'session' });
+    expect([desk.rows('SELECT content FROM host_accept'), waits('s1')]).toEqual([[{ content: 'notice' }], 1]);
+    // As an earlier one did.
+    desk.onNotify = () => ({ delivered: false, reason: 'dispatched' });
+    const handedWhole = async (over: Record<string, unknown>): Promise<void> => {
+      await post(desk, over);
+      const [row] = desk.rows('SELECT delivery_id FROM delivery ORDER BY seq DESC LIMIT 1');
+      const delivery_id = String(row?.delivery_id);
+      const of = { delivery_id, attempt_id: `att_${delivery_id}` };
+      const at = '2026-03-01T12:00:00.000Z';
+      await desk.store.write((tx) => {
+        tx.attempts.start({ ...of, connection_id, router_instance: 'run_1', at });
+        const more = { adapter_kind: 'codex-queue', receipt: '{}', accepted_at: at } as const;
+        tx.attempts.accept({ ...of, ...more, host_accept_id: `acc_${delivery_id}`, content: 'full' });
+      });
+    };
+    await handedWhole({ recipient: 's1', target_kind: 'session' });
+    expect(waits('s1')).toBe(1);
+    await handedWhole({});
+    expect([waits('s1'), waits('s2')]).toEqual([1, 1]);
+    expect(groups(asSession('s1')).reduce((sum, { unread }) => sum + unread, 0)).toBe(3);
+    await disconnect(desk.board, connection_id, 'adapter_disconnect');
+    await attach(desk, 's1', codex);
+    expect(waits('s1')).toBe(3);
+  });
+});

@@ -18,7 +18,7 @@ async function start(version: string): Promise<Daemon> {
   const { store, clock, random, wake } = desk;
   const places = placesOf({ HOME: desk.directory, POSTBELL_DB: desk.path });
   const daemon = await startRouter(
-    { places, store, clock, random, wake, version },
+    { environment: {}, places, store, clock, random, wake, version },
     { info: () => {}, warn: () => {} },
     { stop: () => {}, lost: () => {} },
   );

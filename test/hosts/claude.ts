@@ -1,30 +1,16 @@
 // Runs the real Claude Code, offline, with a throw-away home: as one command, as a stream-json session, or in a terminal.
 import { execFile, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  realpathSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as pause } from 'node:timers/promises';
-import { promisify } from 'node:util';
-import { claudeBinary } from '../../tools/hosts.mjs';
+import { hostProgram } from '../../tools/hosts.mjs';
 import { watchFamily } from './family.ts';
 import { record } from './record.ts';
-
-/** A whole environment: nothing of the test's own environment is passed on beside it. */
-export type Env = { [name: string]: string };
+import { type Env, endGraceMs, openTerminal, type Terminal } from './terminal.ts';
 
 const key = 'dummy-key-not-real';
-const endGraceMs = 5000;
 
 let chosen: string | undefined;
 
@@ -34,7 +20,7 @@ export function useClaude(version: string | undefined): void {
 }
 
 function binary(): string {
-  const found = claudeBinary(chosen);
+  const found = hostProgram('claude-code', chosen);
   if (!found) throw new Error('Claude Code is not installed: run `node tools/hosts.mjs`');
   return found;
 }
@@ -245,103 +231,13 @@ export function streamSession(env: Env, cwd: string, more: string[] = []): Strea
   };
 }
 
-export interface TtySession {
-  /** Pid of the host itself. */
-  pid: number;
-  /** The id that the session started with; undefined where only the host knows it (`--continue`, `--fork-session`). */
+/** The id that the session started with; undefined where only the host knows it (`--continue`, `--fork-session`). */
+export interface TtySession extends Terminal {
   startedAs: string | undefined;
-  /** Types text, and leaves it there. */
-  keys(text: string): Promise<void>;
-  /** Types a line and Enter. */
-  type(text: string): Promise<void>;
-  /** Presses keys by their tmux names (`C-c`, `Escape`, `Enter`). */
-  press(...keys: string[]): Promise<void>;
-  /** The visible text; it stays readable after the host has ended. */
-  screen(): Promise<string>;
-  /** The screen once it matches; rejects after `ms`, with the screen in the message. */
-  waitForScreen(pattern: RegExp, ms: number): Promise<string>;
-  living: () => number[];
-  /** Closes the terminal (SIGHUP), then kills what still lives after `graceMs` (5 s). Returns the pids killed. */
-  end: (graceMs?: number) => Promise<number[]>;
 }
 
-/** Runs commands on a private tmux server. Its socket lies in a folder of its own, since tmux leaves the file behind. */
-function privateTmux(env: Env) {
-  const folder = mkdtempSync(path.join(tmpdir(), 'tty-'));
-  const run = promisify(execFile);
-  return {
-    // tmux gets the environment too, else its server would carry the test's own.
-    tmux: async (...words: string[]) =>
-      (
-        await run('tmux', ['-L', 'host', '-f', '/dev/null', ...words], {
-          env: { ...env, TMUX_TMPDIR: folder },
-        })
-      ).stdout,
-    forget: () => rmSync(folder, { recursive: true, force: true }),
-  };
-}
-
-/** Starts an interactive session in a terminal of its own: a private tmux server, 150 by 45. */
+/** Starts an interactive session in a terminal of its own. */
 export async function ttySession(env: Env, cwd: string, more: string[] = []): Promise<TtySession> {
   const { args, id } = withSessionId(more);
-  const host = [
-    'env',
-    '-i',
-    ...Object.entries(env).map(([name, value]) => `${name}=${value}`),
-    binary(),
-    ...args,
-  ];
-  const window = ['new-session', '-d', '-s', 'host', '-x', '150', '-y', '45', '-c', cwd, ...host];
-  const { tmux, forget } = privateTmux(env);
-  let pids: string;
-  try {
-    await tmux('start-server', ';', 'set-option', '-wg', 'remain-on-exit', 'on', ';', ...window);
-    pids = await tmux('display-message', '-p', '-t', 'host', '#{pane_pid} #{pid}');
-  } catch (error) {
-    await tmux('kill-server').catch(() => {});
-    forget();
-    throw error;
-  }
-  const [pid, server] = pids.trim().split(' ').map(Number) as [number, number];
-  // The server is a process of its own: the host is its child, but what a dead host leaves is not.
-  const [family, all] = [watchFamily(pid), watchFamily(server)];
-  const screen = () => tmux('capture-pane', '-p', '-t', 'host');
-  const press = async (...keys: string[]) => void (await tmux('send-keys', '-t', 'host', ...keys));
-  async function close(graceMs: number): Promise<number[]> {
-    all.living();
-    await tmux('kill-server');
-    const killed = await all.end(graceMs);
-    killed.push(...(await family.end(0)));
-    forget();
-    return killed;
-  }
-  let ended: Promise<number[]> | undefined;
-  return {
-    pid,
-    startedAs: id,
-    async keys(text) {
-      await tmux('send-keys', '-t', 'host', '-l', '--', text);
-    },
-    async type(text) {
-      await tmux('send-keys', '-t', 'host', '-l', '--', text);
-      // Sent at once, Enter is taken for a part of a paste.
-      await pause(300);
-      await press('Enter');
-    },
-    press,
-    screen,
-    async waitForScreen(pattern, ms) {
-      for (const until = Date.now() + ms; ; await pause(100)) {
-        const text = await screen();
-        if (pattern.test(text)) return text;
-        if (Date.now() > until)
-          throw new Error(`the screen did not show ${pattern} within ${ms} ms:\n${text}`);
-      }
-    },
-    living: family.living,
-    end(graceMs = endGraceMs) {
-      ended ??= close(graceMs);
-      return ended;
-    },
-  };
+  return { ...(await openTerminal(env, cwd, [binary(), ...args])), startedAs: id };
 }

@@ -4,10 +4,11 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { claudeHome, type Env, type StreamSession, streamSession, ttySession } from './claude.ts';
+import { claudeHome, type StreamSession, streamSession, ttySession } from './claude.ts';
 import { describeWithClaude } from './installed.ts';
 import { type Model, type Script, startModel } from './model.ts';
 import { type Hook, installProbePlugin, probeHook } from './plugin.ts';
+import type { Env } from './terminal.ts';
 
 const echo = 'mcp__plugin_probe_echo__echo';
 /**
@@ -241,22 +242,24 @@ describeWithClaude('Claude Code harness', () => {
   });
 });
 
-it('the model server answers what hosts ask beside their turns', async () => {
-  const post = async (url: string, body: object) => {
-    const answer = await fetch(model.url + url, { method: 'POST', body: JSON.stringify(body) });
-    return { status: answer.status, text: await answer.text() };
-  };
-  const messages = [{ role: 'user', content: 'hello' }];
-  script = ({ newest, hasTools }) =>
-    newest === 'fail' ? { status: 529 } : { say: `tools: ${hasTools}`, tools: [{ name: 'x', input: {} }] };
-  expect((await fetch(`${model.url}/api/hello`, { method: 'HEAD' })).status).toBe(200);
-  expect((await post('/v1/messages/count_tokens', { messages })).text).toContain('input_tokens');
-  const whole = JSON.parse((await post('/v1/messages', { messages })).text) as { content: object[] };
-  expect(whole.content).toEqual([{ type: 'text', text: 'tools: false' }]);
-  const streamed = await post('/v1/messages?beta=true', { messages, tools: [{ name: 'x' }], stream: true });
-  expect(streamed.text).toContain('event: message_stop');
-  expect(streamed.text).toContain('"stop_reason":"tool_use"');
-  expect((await post('/v1/messages', { messages: [{ role: 'user', content: 'fail' }] })).status).toBe(529);
-  expect((await model.waitFor(({ body }) => body.stream === true, 0)).session).toBe('');
-  await expect(model.waitFor(() => false, 50)).rejects.toThrow('waited 50 ms, 3 came');
+describeWithClaude('what the model server is', () => {
+  it('the model server answers what hosts ask beside their turns', async () => {
+    const post = async (url: string, body: object) => {
+      const answer = await fetch(model.url + url, { method: 'POST', body: JSON.stringify(body) });
+      return { status: answer.status, text: await answer.text() };
+    };
+    const messages = [{ role: 'user', content: 'hello' }];
+    script = ({ newest, hasTools }) =>
+      newest === 'fail' ? { status: 529 } : { say: `tools: ${hasTools}`, tools: [{ name: 'x', input: {} }] };
+    expect((await fetch(`${model.url}/api/hello`, { method: 'HEAD' })).status).toBe(200);
+    expect((await post('/v1/messages/count_tokens', { messages })).text).toContain('input_tokens');
+    const whole = JSON.parse((await post('/v1/messages', { messages })).text) as { content: object[] };
+    expect(whole.content).toEqual([{ type: 'text', text: 'tools: false' }]);
+    const streamed = await post('/v1/messages?beta=true', { messages, tools: [{ name: 'x' }], stream: true });
+    expect(streamed.text).toContain('event: message_stop');
+    expect(streamed.text).toContain('"stop_reason":"tool_use"');
+    expect((await post('/v1/messages', { messages: [{ role: 'user', content: 'fail' }] })).status).toBe(529);
+    expect((await model.waitFor(({ body }) => body.stream === true, 0)).session).toBe('');
+    await expect(model.waitFor(() => false, 50)).rejects.toThrow('waited 50 ms, 3 came');
+  });
 });

@@ -60,6 +60,8 @@ export interface Office {
   send(recipient: string, text: string, ...flags: string[]): Promise<Sent>;
   /** To one exact session. */
   sendExact(session: string, text: string): Promise<Sent>;
+  /** To a name, and meant for one of its sessions alone. */
+  sendMeant(recipient: string, session: string, text: string): Promise<Sent>;
   /** `receipt_kind value` of each fact, and the state. */
   facts(sent: Sent): Promise<{ state: string; kinds: string[]; receipts: Receipt[] }>;
   /** Records that hooks left. */
@@ -191,28 +193,33 @@ function sessionsOf({
   };
 }
 
-function mailOf(env: Env, project: string): Pick<Office, 'reachable' | 'send' | 'sendExact' | 'facts'> {
+export type Mail = Pick<Office, 'reachable' | 'send' | 'sendExact' | 'sendMeant' | 'facts'>;
+
+/** Mail of the command line in this home and directory. */
+export function mailOf(env: Env, project: string): Mail {
   let keys = 0;
   const send: Office['send'] = async (recipient, text, ...flags) =>
     (await answer(env, project, ['send', recipient, '--json', ...flags], text)) as unknown as Sent;
   const projectId = async (): Promise<string> => (await send('nobody', 'which project is this')).project;
+  const message = async (recipient: string, text: string, more: string[]): Promise<Sent> => {
+    keys += 1;
+    const words = [
+      'message',
+      'send',
+      '--project',
+      await projectId(),
+      '--sender',
+      'me',
+      '--recipient',
+      recipient,
+    ];
+    const key = ['--idempotency-key', `exact-${keys}`, '--payload-stdin'];
+    return (await answer(env, project, [...words, ...more, ...key], text)) as unknown as Sent;
+  };
   return {
     send,
-    sendExact: async (session, text) => {
-      keys += 1;
-      const words = [
-        'message',
-        'send',
-        '--project',
-        await projectId(),
-        '--sender',
-        'me',
-        '--recipient',
-        session,
-      ];
-      const more = ['--target-kind', 'session', '--idempotency-key', `exact-${keys}`, '--payload-stdin'];
-      return (await answer(env, project, [...words, ...more], text)) as unknown as Sent;
-    },
+    sendExact: (session, text) => message(session, text, ['--target-kind', 'session']),
+    sendMeant: (recipient, session, text) => message(recipient, text, ['--intended-session', session]),
     reachable: async (inbox, count = 1) => {
       const id = await projectId();
       const cards = async () => {
@@ -236,7 +243,7 @@ function mailOf(env: Env, project: string): Pick<Office, 'reachable' | 'send' | 
   };
 }
 
-function recordsIn(env: Env): ReturnType<Office['records']> {
+export function recordsIn(env: Env): ReturnType<Office['records']> {
   const file = path.join(env.HOME as string, '.local', 'state', 'postbell', 'hook-outcomes.jsonl');
   if (!existsSync(file)) return [];
   return readFileSync(file, 'utf8')
@@ -246,10 +253,13 @@ function recordsIn(env: Env): ReturnType<Office['records']> {
 }
 
 /** Whether the process is a listener, as the plugin starts it. */
-export function isListener(pid: number): boolean {
+export const isListener = (pid: number): boolean => isPlugin(pid, 'wait');
+
+/** Whether the plugin started the process, by this word. */
+export function isPlugin(pid: number, by: string): boolean {
   try {
     const [, entry = '', word] = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
-    return entry.endsWith('launch.cjs') && word === 'wait';
+    return entry.endsWith('launch.cjs') && word === by;
   } catch {
     return false;
   }

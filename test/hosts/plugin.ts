@@ -1,7 +1,8 @@
 import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type Env, runClaude } from './claude.ts';
+import { runClaude } from './claude.ts';
+import type { Env } from './terminal.ts';
 
 /** A command hook in exec form; `timeout` in seconds. */
 export interface Hook {

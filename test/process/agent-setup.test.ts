@@ -7,6 +7,7 @@ import {
   readdirSync,
   readFileSync,
   statSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import path from 'node:path';
@@ -127,7 +128,7 @@ describe('agent setup claude', () => {
     expect(written().work_summary).toBe('abcd'[winner]);
   });
 
-  it('[SES-126] answers the two commands exactly, and a path that a shell would split in quotes', async () => {
+  it('[SES-125, SES-126] answers the two commands exactly, and a path that a shell would split in quotes', async () => {
     const { code, stdout } = await run('--json');
     expect(code).toBe(0);
     const registration = `claude mcp add --transport stdio --scope user postbell-channel -- postbell host claude --config ${file()}`;
@@ -151,7 +152,7 @@ describe('agent setup claude', () => {
     );
   });
 
-  it('says that the file alone registers nothing, and what must be started and how', async () => {
+  it('[SES-125] says that the file alone registers nothing, and what must be started and how', async () => {
     const { stdout } = await run();
     expect(stdout).toMatch(/The file alone registers nothing/);
     expect(stdout).toMatch(/runner must be started next/);
@@ -159,20 +160,16 @@ describe('agent setup claude', () => {
   });
 
   it.each([
-    ['', 'usage', 'name the host; agent setup takes claude'],
-    ['codex', 'invalid_request', 'codex cannot be set up yet; agent setup takes claude'],
-    ['acp', 'invalid_request', 'acp cannot be set up yet; agent setup takes claude'],
-    ['emacs', 'invalid_request', 'no such host: "emacs"; agent setup takes claude'],
-  ])('refuses the host %j with the list', async (host, code, message) => {
+    ['', 'usage', 'name the host; agent setup takes claude, codex, codex-session, gemini, acp'],
+    [
+      'emacs',
+      'invalid_request',
+      'no such host: "emacs"; agent setup takes claude, codex, codex-session, gemini, acp',
+    ],
+  ])('[SES-120] refuses the host %j with the list', async (host, code, message) => {
     const given = host === '' ? [] : [host];
-    const ended = await postbell(home.env, home.project, [
-      'agent',
-      'setup',
-      ...given,
-      '--principal',
-      'p',
-      '--json',
-    ]);
+    const principal = ['--principal', 'p', '--json'];
+    const ended = await postbell(home.env, home.project, ['agent', 'setup', ...given, ...principal]);
     expect([ended.code, ended.stdout]).toEqual([1, '']);
     expect(JSON.parse(ended.stderr).error).toMatchObject({ code, message });
     expect(existsSync(data())).toBe(false);
@@ -193,6 +190,105 @@ describe('agent setup claude', () => {
     expect([ended.code, ended.stderr]).toEqual([1, expect.stringMatching(/^postbell: insecure_path: /)]);
     expect(existsSync(file())).toBe(false);
     chmodSync(path.join(home.dir, open), 0o700);
+  });
+});
+
+describe('agent setup of the other hosts', () => {
+  const at = (host: string): string => path.join(data(), 'hosts', `${host}.json`);
+  const setUp = (host: string, ...more: string[]) =>
+    postbell(home.env, home.project, ['agent', 'setup', host, '--principal', 'builder', ...more]);
+  const config = (host: string) => JSON.parse(readFileSync(at(host), 'utf8')) as Record<string, unknown>;
+  const agent = ['--command', 'my-agent --acp'];
+  const others = [
+    ['codex', [], {}, 'app-server', 'generated', (file: string) => `postbell host codex --config ${file}`],
+    ['codex-session', [], {}, 'queue', 'host', () => `cd ${home.project} && codex`],
+    [
+      'gemini',
+      [],
+      { command: ['gemini', '--acp'] },
+      'acp',
+      'generated',
+      (file: string) => `postbell host acp --config ${file}`,
+    ],
+    [
+      'acp',
+      agent,
+      { command: ['my-agent', '--acp'] },
+      'acp',
+      'generated',
+      (file: string) => `postbell host acp --config ${file}`,
+    ],
+  ] as const;
+
+  it.each(others)(
+    '[SES-120, SES-125, HOST-218] %s: its one file, its keys, and that the file alone registers nothing',
+    async (host, more, extra, mode, session_identity, next) => {
+      const before = below(home.dir);
+      const json = await setUp(host, '--json', ...more);
+      expect([json.code, json.stderr]).toEqual([0, '']);
+      const made = ['data', 'data/hosts', `data/hosts/${host}.json`];
+      expect(below(home.dir)).toEqual([...before, ...made].sort());
+      expect(statSync(at(host)).mode & 0o777).toBe(0o600);
+      const workspace = home.project;
+      expect(config(host)).toEqual({ version: 1, host, principal_id: 'builder', workspace, ...extra });
+      expect(JSON.parse(json.stdout)).toEqual({
+        host,
+        config_path: at(host),
+        mode,
+        principal_id: 'builder',
+        session_identity,
+        next_command: next(at(host)),
+      });
+      const { stdout } = await setUp(host, '--replace', ...more);
+      expect(stdout).toMatch(/The file alone registers nothing/);
+      expect(/runner must be started next/.test(stdout)).toBe(host !== 'codex-session');
+      expect(stdout).toContain(`\n  ${next(at(host))}\n`);
+      expect(stdout).toContain('"builder"');
+      expect(stdout).toContain(home.project);
+    },
+  );
+
+  it('[SES-122] the workspace is a real path, and of a directory that is there', async () => {
+    const real = path.join(home.dir, 'real');
+    mkdirSync(real);
+    symlinkSync(real, path.join(home.dir, 'link'));
+    writeFileSync(path.join(home.dir, 'file'), '');
+    for (const [host, more] of others.map(([name, words_]) => [name, words_] as const)) {
+      for (const missing of ['gone', 'file'].map((name) => path.join(home.dir, name))) {
+        const ended = await setUp(host, '--workspace', missing, ...more);
+        expect([ended.code, ended.stdout]).toEqual([1, '']);
+        expect(ended.stderr).toContain(
+          `invalid_request: the workspace ${JSON.stringify(missing)} is no directory`,
+        );
+        expect(existsSync(at(host))).toBe(false);
+      }
+      expect((await setUp(host, '--workspace', '../link', ...more)).code).toBe(0);
+      expect(config(host).workspace).toBe(real);
+      expect((await setUp(host, '--replace', ...more)).code).toBe(0);
+      expect(config(host).workspace).toBe(home.project);
+    }
+    await run();
+    expect(Object.keys(written())).not.toContain('workspace');
+  });
+
+  it('a command is of acp alone, which needs one, and is split as a shell would, with nothing expanded', async () => {
+    for (const host of ['claude', 'codex', 'codex-session', 'gemini'])
+      expect((await setUp(host, ...agent)).stderr).toBe(
+        `postbell: usage: --command is for acp alone; ${host} has its own (see --help)\n`,
+      );
+    expect((await setUp('acp')).stderr).toMatch(/^postbell: invalid_request: acp needs --command/);
+    for (const command of ['', '  ', "agent 'x", 'agent "x', 'agent \\', "'' x"])
+      expect((await setUp('acp', '--command', command)).stderr).toMatch(/^postbell: invalid_request: /);
+    expect(existsSync(data())).toBe(false);
+    const said = `"/opt/my agents/a" --flag='$HOME' $(id) a\\ b`;
+    expect((await setUp('acp', '--command', said)).code).toBe(0);
+    expect(config('acp').command).toEqual(['/opt/my agents/a', '--flag=$HOME', '$(id)', 'a b']);
+  });
+
+  it('what its host could not read again is not written', async () => {
+    const ended = await setUp('acp', '--command', 'x'.repeat(65_000), '--work-summary', '\u65e5'.repeat(200));
+    expect([ended.code, ended.stderr]).toEqual([1, expect.stringMatching(/at most 64 KiB/)]);
+    expect(existsSync(data())).toBe(false);
   });
 });
 

@@ -275,7 +275,7 @@ describe('the channel runner', () => {
     );
   });
 
-  it.each([[], ['codex'], ['claude'], ['claude', '--config'], ['claude', '--config', ''], ['claude', 'x']])(
+  it.each([[], ['emacs'], ['claude'], ['claude', '--config'], ['claude', '--config', ''], ['claude', 'x']])(
     'takes a host and its config: %j %j %j',
     async (...words) => {
       const { code, stderr } = await postbell(home.env, home.project, ['host', ...words]);

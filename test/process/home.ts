@@ -73,7 +73,7 @@ export function makeHome(more: Env = {}): Home {
   };
 }
 
-function start(words: string[], env: Env, cwd: string): Started {
+export function start(words: string[], env: Env, cwd: string): Started {
   const child = spawn(process.execPath, [program, ...words], { cwd, env });
   let stdout = '';
   let stderr = '';

@@ -146,7 +146,7 @@ describe.each(events)('postbell hook %s', (event) => {
     await mail();
     for (const host of [[], ['--host', 'codex'], ['--host', 'else']]) {
       const { code, stdout, records } = await runHook(home, event, { session_id: 's1' }, { env, host });
-      expect([code, records.length, records[0]?.host]).toEqual([0, 1, null]);
+      expect([code, records.length, records[0]?.host]).toEqual([0, 1, host[1] === 'codex' ? 'codex' : null]);
       if (event === 'stop-gate') expect([stdout, records[0]?.outcome]).toEqual(['', 'skipped']);
     }
   });

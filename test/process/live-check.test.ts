@@ -143,7 +143,7 @@ describe('the live check of Claude Code', () => {
     ['that takes the message in and says nothing', () => undefined],
     ['that answers without the code', () => 'I did as you said'],
   ])(
-    '[SES-151] does not pass a host %s',
+    '[SES-151, HOST-278] does not pass a host %s',
     async (_what, say) => {
       const at = await begin('--patience 5');
       const played = await play(at.data);
@@ -296,7 +296,7 @@ describe('without a terminal', () => {
       return stderr;
     };
     expect(await refused('--host', 'claude')).toMatch(/run by its owner at a terminal, and there is none/);
-    expect(await refused('--host', 'codex')).toMatch(/--host claude/);
+    expect(await refused('--host', 'other')).toMatch(/--host claude/);
     expect(await refused('--host', 'claude', '--patience', '0')).toMatch(/--patience/);
     expect(made()).toEqual([]);
   });

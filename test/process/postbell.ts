@@ -26,10 +26,10 @@ export function endCommands(home: string): void {
 }
 
 /** How a process is started; `plain` where the modes of files count, also where root runs the tests. */
-export const startOf = (words: string[], plain: boolean): [string, string[]] =>
+export const startOf = (words: string[], plain: boolean, from = program): [string, string[]] =>
   plain && process.getuid?.() === 0
-    ? ['setpriv', ['--bounding-set=-all', '--inh-caps=-all', process.execPath, program, ...words]]
-    : [process.execPath, [program, ...words]];
+    ? ['setpriv', ['--bounding-set=-all', '--inh-caps=-all', process.execPath, from, ...words]]
+    : [process.execPath, [from, ...words]];
 
 /** Runs one command to its end; `plain` without root's power over modes. */
 export function postbell(

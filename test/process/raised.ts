@@ -284,6 +284,12 @@ export const elsewhere = {
   adapter_rejected: 'contract/attempt.test.ts',
   adapter_disconnected: 'contract/attempt.test.ts',
   adapter_queue_full: 'contract/expected.test.ts',
+  codex_queue_timeout: 'contract/codex-queue.test.ts',
+  codex_queue_rejected: 'contract/codex-queue.test.ts',
+  codex_queue_process_failed: 'contract/codex-queue.test.ts',
+  thread_not_found: 'contract/codex-queue.test.ts',
+  thread_unavailable: 'contract/codex-queue.test.ts',
+  companion_busy: 'process/companion.test.ts',
   unsupported_platform: 'process/agent-setup.test.ts',
   internal_error: 'process/output.test.ts',
 } as const satisfies Partial<Record<ErrorCode, string>>;

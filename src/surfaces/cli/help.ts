@@ -1,5 +1,6 @@
 // What each command is for, its flags, and one example.
 
+import { configuredHosts } from '../../protocol/host-config.ts';
 import { setupFields } from './agent.ts';
 import { describeFlags, helpRow } from './arguments.ts';
 import { type Command, commands } from './commands.ts';
@@ -82,9 +83,11 @@ const manuals: Readonly<Record<string, Manual>> = {
   },
   agent: {
     words: 'agent setup HOST',
-    about: 'write the config of a host (claude): whose mail its sessions get; registers nothing',
+    about: `write the config of a host (${configuredHosts.join(', ')}); registers nothing`,
     flags: [
       ['--principal TEXT', setupFields.principal.about],
+      ['[--workspace DIR]', setupFields.workspace.about],
+      ['[--command TEXT]', setupFields.command.about],
       ['[--work-summary TEXT]', setupFields.work_summary.about],
       ['[--project TEXT]', setupFields.project.about],
       ['[--model TEXT]', setupFields.model.about],
@@ -94,10 +97,11 @@ const manuals: Readonly<Record<string, Manual>> = {
     example: 'postbell agent setup claude --principal reviewer',
   },
   host: {
-    words: 'host claude',
-    about: 'the channel of a Claude Code session, as a server that Claude Code starts',
+    words: 'host claude|codex|acp',
+    about:
+      'claude: the channel of a session, as a server that Claude Code starts; codex, acp: a session of its own, which it starts and rings',
     flags: [['--config FILE', 'what agent setup wrote']],
-    example: 'postbell host claude --config ~/.local/state/postbell/hosts/claude.json',
+    example: 'postbell host acp --config ~/.local/state/postbell/hosts/gemini.json',
   },
   claude: {
     words: 'claude [ARGUMENTS]',
@@ -106,8 +110,8 @@ const manuals: Readonly<Record<string, Manual>> = {
     example: 'postbell claude --resume',
   },
   hook: {
-    words: 'hook session-start',
-    about: 'what a host calls when a session starts',
+    words: 'hook EVENT',
+    about: 'what the plugin of a host calls: session-start, prompt, stop-gate, codex-session',
     flags: [],
     example: `echo '{"session_id":"s1","source":"startup"}' | postbell hook session-start`,
   },

@@ -2,7 +2,7 @@
 
 import type { Readable } from 'node:stream';
 import { awaitReply } from '../../mailbox/reply.ts';
-import { failureLine, isRefusal, Refusal, type Result } from '../../protocol/errors.ts';
+import { Fault, failureLine, isRefusal, Refusal, type Result } from '../../protocol/errors.ts';
 import { limits } from '../../protocol/limits.ts';
 import { inertJson } from '../../protocol/untrusted.ts';
 import { version } from '../../protocol/version.ts';
@@ -31,6 +31,8 @@ export interface CliOptions {
   /** The account's name, and a fresh key, for the short form. */
   accountName(): string;
   freshKey(): string;
+  /** Whether a shell of an agent host runs it, which may be in a sandbox of that host. */
+  inHostShell: boolean;
 }
 
 /** @returns the exit status */
@@ -39,19 +41,33 @@ export async function runCli(options: CliOptions): Promise<number> {
   const json = words.includes('--json');
   try {
     const result = await perform(options);
-    if (isRefusal(result)) return fail(terminal, result, json);
+    if (isRefusal(result)) return fail(options, result, json);
     await terminal.out(typeof result === 'string' ? `${result}\n` : line(result));
     return 0;
   } catch (error) {
-    return fail(terminal, error, json);
+    return fail(options, error, json);
   }
 }
 
 /** JSON in one line that moves no terminal and misleads no model, whatever others wrote into it; the value is the same. */
 const line = (value: object): string => `${inertJson(value)}\n`;
 
-function fail(terminal: Pick<Terminal, 'err'>, error: unknown, json: boolean): number {
-  terminal.err(failureLine(error, json));
+/** What a sandbox keeps a command from. */
+const outOfReach: ReadonlySet<string> = new Set([
+  'store_unreadable',
+  'store_unwritable',
+  'router_unreachable',
+]);
+
+function fail({ terminal, inHostShell }: CliOptions, error: unknown, json: boolean): number {
+  const advised =
+    inHostShell && error instanceof Fault && outOfReach.has(error.code)
+      ? new Fault(
+          error.code,
+          `${error.message}; if this shell is in a sandbox, use the Postbell tools, which run outside it`,
+        )
+      : error;
+  terminal.err(failureLine(advised, json));
   return 1;
 }
 

@@ -26,18 +26,20 @@ export function hostsConfig({ hostConfigs }: DoctorFacts): Finding {
 }
 
 /** What is wrong with a host's file; undefined where nothing is. */
-function wrongIn({ path: file, text }: HostFile, host: ConfiguredHost): string | undefined {
+function wrongIn({ path: file, text, stale }: HostFile, host: ConfiguredHost): string | undefined {
   if (text.state === 'missing') return `stale: ${file} is gone`;
   if (text.state === 'insecure') return `insecure: ${text.why}`;
   if (text.state === 'closed') return `malformed: ${file} ${text.why}`;
   const config = readHostConfig(host, text.value);
-  return isRefusal(config) ? `malformed: ${file}: ${config.message}` : undefined;
+  if (isRefusal(config)) return `malformed: ${file}: ${config.message}`;
+  return stale === undefined ? undefined : `stale: ${file} names ${stale}`;
 }
 
-const remedyOf = ({ path: file, text }: HostFile): string =>
-  text.state === 'insecure'
-    ? `chmod 600 ${shellWord(file)}, if it is yours`
-    : `mend or remove ${shellWord(file)}`;
+function remedyOf({ path: file, text, stale }: HostFile): string {
+  if (text.state === 'insecure') return `chmod 600 ${shellWord(file)}, if it is yours`;
+  const again = `postbell agent setup ${shellWord(path.basename(file, '.json'))} --replace`;
+  return stale === undefined ? `mend or remove ${shellWord(file)}` : `${again}, or bring back what it names`;
+}
 
 export function claudeChannel({ channel, claude }: DoctorFacts): Finding {
   if (channel === undefined)

@@ -2,6 +2,8 @@
 
 import type {
   ClaudeFacts,
+  CodexFacts,
+  CodexPluginFile,
   Entry,
   Integration,
   Looked,
@@ -41,8 +43,10 @@ export interface DoctorFacts {
   outcomes: readonly Looked<string>[];
   router: RouterFacts;
   claude: ClaudeFacts;
-  /** What the plugin of this package holds. */
+  codex: CodexFacts;
+  /** What the plugins of this package hold. */
   shipped: PluginTexts;
+  shippedCodex: PluginTexts<CodexPluginFile>;
   /** The variables that switch the listener off, as they are here. */
   switches: Readonly<Record<string, string>>;
   /** Undefined where doctor does not run from a Claude plugin directory. */
@@ -78,12 +82,37 @@ export interface ChannelFacts {
 export interface HostFile {
   path: string;
   text: Looked<string> | { state: 'insecure'; why: string };
+  /** What it names and is not there: its workspace, or the program of its command. */
+  stale?: string;
 }
 
 export interface ProbeFacts {
   passed: boolean;
   text: string;
 }
+
+/** What was found of one installed host, and what is said of it where nothing is wrong. */
+export interface Wiring {
+  findings: readonly Finding[];
+  sound: string;
+}
+
+export const warn = (text: string, hint: string): Finding => ({ level: 'warn', text, hint });
+
+/** The servers that are Postbell's own, whatever they are called; the channel's apart. */
+export const ownServers = (servers: readonly Registered[]): Registered[] =>
+  servers.filter(({ command, args }) => {
+    const words = [command, ...(Array.isArray(args) ? args : [])].filter((word) => typeof word === 'string');
+    return (
+      words.includes('mcp') && words.some((word) => /(^|[/\\])(postbell(\.cjs)?|launch\.cjs)$/.test(word))
+    );
+  });
+
+/** Without it no hook of any host runs. */
+export const ofNode = ({ nodeOnPath }: Pick<DoctorFacts, 'nodeOnPath'>): Finding[] =>
+  nodeOnPath
+    ? []
+    : [warn('the host starts hooks with node, and PATH has none', 'put the folder of node on PATH')];
 
 /** Of a row that could not look. */
 export const unseen = (why: string, hint?: string): Finding => ({
@@ -114,7 +143,20 @@ export const pluginCommands = (packageDirectory: string): readonly (readonly str
   ['claude', 'plugin', 'install', 'postbell@postbell'],
 ];
 
+/** A marketplace of that name that leads elsewhere has to go first. */
+export const codexCommands = (
+  packageDirectory: string,
+  marketplace: CodexFacts['marketplace'],
+): readonly (readonly string[])[] => [
+  ...(marketplace?.missing ? [['codex', 'plugin', 'marketplace', 'remove', 'postbell']] : []),
+  ...(marketplace === undefined || marketplace.missing
+    ? [['codex', 'plugin', 'marketplace', 'add', packageDirectory]]
+    : []),
+  ['codex', 'plugin', 'add', 'postbell@postbell'],
+];
+
 export const pluginCommandLine = (packageDirectory: string): string =>
-  pluginCommands(packageDirectory)
-    .map((words) => words.map(shellWord).join(' '))
-    .join(' && ');
+  commandLine(pluginCommands(packageDirectory));
+
+export const commandLine = (commands: readonly (readonly string[])[]): string =>
+  commands.map((words) => words.map(shellWord).join(' ')).join(' && ');

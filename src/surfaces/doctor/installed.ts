@@ -1,11 +1,18 @@
 // Rows of the program itself: which ones there are, what they run on, and whether a shell finds one.
 
 import { type Finding, worst } from '../../protocol/doctor.ts';
-import { type DoctorFacts, pluginCommandLine, shellWord, unseen } from './facts.ts';
+import {
+  codexCommands,
+  commandLine,
+  type DoctorFacts,
+  pluginCommandLine,
+  shellWord,
+  unseen,
+} from './facts.ts';
 
 const nodeMajorMin = 20;
 
-export function install({ programs, claude, version, packageDirectory }: DoctorFacts): Finding {
+export function install({ programs, claude, codex, version, packageDirectory }: DoctorFacts): Finding {
   const again = `npm install -g ${shellWord(packageDirectory)}`;
   const findings = programs
     .filter(({ missing }) => missing)
@@ -24,6 +31,14 @@ export function install({ programs, claude, version, packageDirectory }: DoctorF
       level: 'warn',
       text: `Claude Code looks for the plugin in ${claude.marketplace.path}, which is not there`,
       hint: pluginCommandLine(packageDirectory),
+    });
+  for (const { path, why } of codex.unread)
+    findings.push(unseen(`${path} ${why}`, `mend ${shellWord(path)}`));
+  if (codex.marketplace?.missing)
+    findings.push({
+      level: 'warn',
+      text: `Codex looks for the plugin in ${codex.marketplace.path}, which is not there`,
+      hint: commandLine(codexCommands(packageDirectory, codex.marketplace)),
     });
   const others = programs.filter((one) => one.version !== undefined && one.version !== version);
   if (others.length > 0) {

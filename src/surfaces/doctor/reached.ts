@@ -2,6 +2,7 @@
 
 import type { LiveSession } from '../../ports/inspection.ts';
 import { type Finding, worst } from '../../protocol/doctor.ts';
+import { quoted } from '../../protocol/json.ts';
 import { type DoctorFacts, listed } from './facts.ts';
 import { mismatches } from './paired.ts';
 import { isFinding, mailOf } from './stored.ts';
@@ -52,6 +53,26 @@ export function listener(facts: DoctorFacts): Finding {
     level: 'pass',
     text: `each live session can be rung, as far as the store shows (${live.length})`,
   });
+}
+
+/** Nothing is known of a thread that no release was tried for. */
+export function codexQueueRelease(facts: DoctorFacts): Finding {
+  const mail = mailOf(facts);
+  if (isFinding(mail)) return mail;
+  const { queueReleases } = mail;
+  const alone = queueReleases.filter(
+    ({ value, reason }) => value === 'unsupported' && reason === 'no_daemon',
+  );
+  if (alone.length === 0)
+    return {
+      level: 'pass',
+      text: `no Codex thread is known to lack an app-server that starts its queue (looked at 7 days, ${queueReleases.length} on record)`,
+    };
+  return {
+    level: 'warn',
+    text: `no app-server answered that could start queued notices: ${alone.map(({ session_id }) => quoted(session_id)).join(', ')}; after an interrupted turn, what is queued there waits for a prompt`,
+    hint: 'type a prompt in that thread, and start it without --no-daemon from then on',
+  };
 }
 
 /** Made up by the server, where its host names none. */

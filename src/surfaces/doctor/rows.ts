@@ -8,7 +8,7 @@ import { claudeChannel, hostsConfig } from './configured.ts';
 import type { DoctorFacts } from './facts.ts';
 import { install, node, shellCli } from './installed.ts';
 import { probeCapability, probeRouter } from './probing.ts';
-import { listener, sessions } from './reached.ts';
+import { codexQueueRelease, listener, sessions } from './reached.ts';
 import { routerSocket, routerVersion } from './routing.ts';
 import { messageStorage, scope, store, storePermissions } from './stored.ts';
 import { hooks, mcp } from './wired.ts';
@@ -28,6 +28,7 @@ const table: Readonly<Record<RowId, (facts: DoctorFacts) => Finding>> = {
   'message-storage': messageStorage,
   scope,
   'claude-channel': claudeChannel,
+  'codex-queue-release': codexQueueRelease,
   'hosts-config': hostsConfig,
   listener,
   'probe-capability': probeCapability,

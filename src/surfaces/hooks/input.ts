@@ -15,11 +15,18 @@ export interface HookPayload {
   active: boolean;
   /** Of a turn, as Codex numbers them and Claude Code does not. */
   turn_id?: string;
+  /** Where the session works. */
+  cwd?: string;
+  /** Of Codex: it keeps nothing of the thread on disk. */
+  ephemeral: boolean;
   /** A sub-agent's event: nothing of it concerns the session. */
   subagent: boolean;
   /** Why nothing could be read. */
   problem?: 'malformed' | 'too long';
 }
+
+/** What is known of an event whose input says nothing. */
+export const nothing: HookPayload = { active: false, ephemeral: false, subagent: false };
 
 /**
  * A host writes it and closes; one that leaves it open is waited for until its object is whole, for 2 s, or until `ended`.
@@ -41,16 +48,19 @@ export async function readPayload(
     cancel();
     unwanted.abort();
   });
-  if (text === undefined) return { active: false, subagent: false, problem: 'too long' };
+  if (text === undefined) return { ...nothing, problem: 'too long' };
   const parsed = parse(text);
-  if (parsed === undefined) return { active: false, subagent: false, problem: 'malformed' };
-  const { session_id, source, hook_event_name, stop_hook_active, turn_id, agent_id, agent_type } = parsed;
+  if (parsed === undefined) return { ...nothing, problem: 'malformed' };
+  const { session_id, source, hook_event_name, stop_hook_active, turn_id, agent_id, agent_type, cwd } =
+    parsed;
   return {
     active: stop_hook_active === true,
+    ephemeral: parsed.transcript_path === null,
     subagent: [agent_id, agent_type].some((one) => typeof one === 'string' && one !== ''),
     ...(typeof session_id === 'string' && isSessionId(session_id) && { session_id }),
     ...(typeof source === 'string' && { source }),
     ...(typeof turn_id === 'string' && { turn_id }),
+    ...(typeof cwd === 'string' && { cwd }),
     ...(typeof hook_event_name === 'string' && { event: hook_event_name }),
   };
 }

@@ -2,7 +2,6 @@
 
 import { Fault } from '../../protocol/errors.ts';
 import type { HookOutcome } from '../../protocol/hook-outcome.ts';
-import { refusedRecipient } from '../../protocol/reminder.ts';
 
 /** What a hook has to say, and what is recorded of it. */
 export interface Said {
@@ -26,7 +25,7 @@ export const faultLine = (part: string, error: unknown): string => `postbell: ${
 
 /** The line of a recipient that does not count. */
 export const refusalLine = (ignored: string | undefined): string =>
-  ignored === undefined ? '' : `${refusedRecipient(ignored)}\n`;
+  ignored === undefined ? '' : `${ignored}\n`;
 
 /** Of a hook that said so many lines. */
 export function outcomeOf(lines: number, ignored: string | undefined): HookOutcome {

@@ -8,7 +8,7 @@ import { reminderLines } from '../../protocol/reminder.ts';
 /** Whom the hook speaks for. */
 export interface Reminded {
   addressee: Addressee;
-  /** Why the declared recipient does not count. */
+  /** The line that says why a declared or configured recipient does not count. */
   ignored?: string;
 }
 

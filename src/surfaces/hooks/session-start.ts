@@ -5,7 +5,7 @@ import type { Clock } from '../../ports/clock.ts';
 import type { Store } from '../../ports/store.ts';
 import type { Wake } from '../../ports/wake.ts';
 import type { HookOutcome } from '../../protocol/hook-outcome.ts';
-import { boundedLines, identityLine, neverSeen, refusedRecipient } from '../../protocol/reminder.ts';
+import { boundedLines, identityLine, neverSeen } from '../../protocol/reminder.ts';
 import { type HostProcess, recordSessionStart } from '../../sessions/alias.ts';
 import { namesOf } from '../../sessions/principals.ts';
 import { codeOf, faultLine, faultOf, hookAnswer, outcomeOf, refusalLine, type Said } from './outcome.ts';
@@ -16,9 +16,14 @@ export interface Start extends Reminded {
   source: string | undefined;
   /** The recipient was declared, and not merely configured: a name that nobody ever heard of may be a slip. */
   declared: boolean;
-  /** A word for why it is not known who runs the session: then nothing links its ids, which is recorded. */
-  host: HostProcess | 'unknown' | 'windows';
-  project: Promise<string | undefined>;
+  /**
+   * A word for why it is not known who runs the session: then nothing links its ids, which is recorded. `unlinked`: the host
+   * gives a session one id for life.
+   */
+  host: HostProcess | 'unknown' | 'windows' | 'unlinked';
+  project: Promise<string | undefined> | undefined;
+  /** Whether the host shows its person a line that its model does not see. */
+  banner: boolean;
   /** What the person must know of how the host was launched. */
   warning?: string | undefined;
 }
@@ -43,7 +48,7 @@ export async function sessionStart(ports: Ports, start: Start): Promise<Said> {
     ...(start.session === undefined || recipient === undefined
       ? []
       : [identityLine(start.session, recipient, project)]),
-    ...(ignored === undefined ? [] : [refusedRecipient(ignored)]),
+    ...(ignored === undefined ? [] : [ignored]),
     ...(hint === undefined ? [] : [hint]),
     ...reading.lines,
   ];
@@ -57,7 +62,7 @@ export async function sessionStart(ports: Ports, start: Start): Promise<Said> {
     ...(reading.unread === 0
       ? []
       : [`${reading.unread} ${reading.unread === 1 ? 'message waits' : 'messages wait'}`]),
-    ...(ignored === undefined ? [] : [refusedRecipient(ignored)]),
+    ...(ignored === undefined ? [] : [ignored]),
     ...(hint === undefined ? [] : [hint]),
     ...(warning === undefined ? [] : [warning]),
     ...faults.map(([part, fault]) => `${part}: ${codeOf(fault)} (postbell doctor says more)`),
@@ -67,7 +72,7 @@ export async function sessionStart(ports: Ports, start: Start): Promise<Said> {
     stdout: hookAnswer(
       'SessionStart',
       boundedLines(context),
-      banner === '' ? undefined : `Postbell: ${banner}`,
+      banner === '' || !start.banner ? undefined : `Postbell: ${banner}`,
     ),
     stderr: refusalLine(ignored) + faults.map(([part, fault]) => faultLine(part, fault)).join(''),
     outcome:
@@ -79,7 +84,7 @@ export async function sessionStart(ports: Ports, start: Start): Promise<Said> {
 
 /** A session whose ids nobody can link, by the record of its start. Windows has no such link. */
 function unlinked({ host, session }: Start, outcome: HookOutcome): HookOutcome {
-  if (typeof host !== 'string' || session === undefined) return outcome;
+  if (typeof host !== 'string' || host === 'unlinked' || session === undefined) return outcome;
   const reason = `launcher: ${host}; ${outcome.reason}`;
   return { outcome: host === 'windows' ? outcome.outcome : 'error', reason };
 }

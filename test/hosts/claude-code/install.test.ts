@@ -141,12 +141,12 @@ describeWithClaude(
       chmodSync(settings(), 0o444);
       chmodSync(config(), 0o555);
       const plain = ['--bounding-set=-all', '--inh-caps=-all'];
-      const { claudeBinary } = await import('../../../tools/hosts.mjs');
+      const { hostProgram } = await import('../../../tools/hosts.mjs');
       try {
         for (const words of install) {
           let said = '';
           try {
-            execFileSync('setpriv', [...plain, claudeBinary() as string, ...words], {
+            execFileSync('setpriv', [...plain, hostProgram('claude-code') as string, ...words], {
               cwd: office.project,
               env: office.env,
               stdio: 'pipe',

@@ -1,0 +1,197 @@
+// `postbell host codex`: an app-server of our own with one thread of its own, which rings by beginning a turn. It registers
+// only once the thread is ready, and never touches any other session. A person at the terminal may allow what Codex asks.
+
+import { existsSync } from 'node:fs';
+import path from 'node:path';
+import type { AppServer } from '../hosts/codex/app-server.ts';
+import { type AskPerson, answerRequest } from '../hosts/codex/approvals.ts';
+import { managedBell, ThreadTurn } from '../hosts/codex/managed.ts';
+import { connectOwnServer, type OwnServer, startOwnServer } from '../hosts/codex/own-server.ts';
+import { atMost } from '../mailbox/patience.ts';
+import type { Environment } from '../platform/environment.ts';
+import { say } from '../platform/stderr.ts';
+import { Fault, failureLine } from '../protocol/errors.ts';
+import type { HostConfig } from '../protocol/host-config.ts';
+import { hex } from '../protocol/id.ts';
+import { harmless, isObject, quoted } from '../protocol/json.ts';
+import { limits } from '../protocol/limits.ts';
+import { type Conversation, converse } from '../surfaces/terminal/conversation.ts';
+import { environmentOf, readConfig, readConfigPath } from './configured.ts';
+import { endOnSignal, endReplaced } from './ending.ts';
+import { orFail } from './failure.ts';
+import { type Local, openLocal } from './local.ts';
+import { projectOf } from './project.ts';
+import { reachable } from './reachable.ts';
+import { principalOf, recipientIgnored } from './recipient.ts';
+
+export function main(words: readonly string[]): Promise<void> {
+  return orFail(words, async (rest) => {
+    const file = readConfigPath('codex', rest);
+    if (process.platform === 'win32') throw new Fault('unsupported_platform', 'no host runs on Windows');
+    const config = readConfig(['codex'], file);
+    const workspace = config.workspace as string;
+    if (!existsSync(workspace)) throw new Fault('invalid_request', `${file}: there is no ${workspace}`);
+    const project = await projectOf(workspace);
+    const local = await openLocal(environmentOf(config));
+    try {
+      run({ local, config, project, workspace, socketPath: socketOf(local, config) });
+    } catch (error) {
+      local.close();
+      throw error;
+    }
+  });
+}
+
+/** As the config says, else one in `runtime/`. Fault where no socket can have such a path. */
+function socketOf({ places, random }: Local, { control_socket }: HostConfig): string {
+  const socketPath = control_socket ?? path.join(places.runtime, `codex-${hex(random.bytes(4))}.sock`);
+  const bytes = Buffer.byteLength(socketPath);
+  if (bytes <= limits.socketPathBytesMax) return socketPath;
+  const text = `the control socket ${socketPath} has ${bytes} bytes; at most ${limits.socketPathBytesMax}`;
+  throw new Fault('socket_path_too_long', text);
+}
+
+interface Run {
+  local: Local;
+  config: HostConfig;
+  project: string;
+  workspace: string;
+  socketPath: string;
+}
+
+/** What has begun, and ends with this process. */
+interface Running {
+  codex: OwnServer;
+  server?: AppServer;
+  thread?: string;
+  turn: ThreadTurn;
+  reach?: ReturnType<typeof reachable>;
+  talk?: Conversation | undefined;
+  ending: boolean;
+  end(): void;
+  /** Says it, and ends with status 1; nothing, where the end has begun. */
+  fail(text: string): void;
+}
+
+const line = (text: string): void => say(`postbell: ${harmless(text)}\n`);
+const requestWaitMs = 30_000;
+/** From the end of the connection to that of the process. */
+const exitWaitMs = 2_000;
+
+function run(of: Run): void {
+  const { local, workspace, socketPath } = of;
+  const { clock } = local;
+  const environment = environmentFor(local.environment);
+  const codex = startOwnServer({ program: 'codex', socketPath, directory: workspace, environment, clock });
+  const running: Running = {
+    codex,
+    turn: new ThreadTurn(() => running.thread),
+    ending: false,
+    end: endOnSignal(() => close(local, running)),
+    fail: (text) => {
+      if (running.ending) return;
+      process.exitCode = 1;
+      say(text);
+      running.end();
+    },
+  };
+  void codex.ended.then((how) => running.fail(`postbell: Codex ${how}; this session ends\n`));
+  begin(of, running).catch((error: unknown) => running.fail(failureLine(error, false)));
+}
+
+/** What names a session of somebody else is not that of this thread. */
+function environmentFor(environment: Environment): Environment {
+  const foreign =
+    /^(POSTBELL_SESSION|CODEX_(THREAD_ID|SESSION_ID|TOOL_CALL_ID|CI)|CLAUDE_(PID|PROJECT_DIR|CODE_SESSION_ID|CODE_MESSAGING_.*))$/;
+  return Object.fromEntries(Object.entries(environment).filter(([name]) => !foreign.test(name)));
+}
+
+/** Registers nothing before the thread is there. */
+async function begin(of: Run, running: Running): Promise<void> {
+  const { local, workspace } = of;
+  const ask: AskPerson | undefined = personAt(running);
+  const server = await connectOwnServer(
+    running.codex,
+    { ...of, clock: local.clock },
+    {
+      clock: local.clock,
+      waitMs: requestWaitMs,
+      onNotification: (method, params) => running.turn.notified(method, params),
+      onRequest: (method, params) => answerRequest(method, params, ask),
+    },
+  );
+  if (running.ending) return server?.close();
+  if (server === undefined) return running.fail('postbell: the app-server of Codex has not begun in time\n');
+  running.server = server;
+  const started = await server.request('thread/start', { cwd: workspace });
+  if (running.ending) return;
+  const thread =
+    'result' in started && isObject(started.result.thread) ? started.result.thread.id : undefined;
+  if (typeof thread !== 'string') return running.fail('postbell: Codex has not made a thread\n');
+  running.thread = thread;
+  void server.closed.then(async () => {
+    const how = await atMost(local.clock, running.codex.ended, exitWaitMs);
+    running.fail(`postbell: Codex ${how ?? 'closed its connection'}; this session ends\n`);
+  });
+  register(of, running, server, thread);
+}
+
+function register(
+  { local, config, project }: Run,
+  running: Running,
+  server: AppServer,
+  thread: string,
+): void {
+  const ignored = recipientIgnored(local.environment);
+  if (ignored !== undefined) say(`${ignored}\n`);
+  const situation = { configured: config.principal_id };
+  const principal = principalOf(local.environment, 'codex', thread, situation);
+  const isGone = (): boolean => running.ending;
+  let turnAtMs = local.clock.elapsedMs();
+  running.reach = reachable(local, {
+    session: { id: thread, host: 'codex', process: undefined, generated: false, principal },
+    project,
+    bell: managedBell({ server, thread, turn: running.turn, isGone }),
+    turnAtMs: () => {
+      if (running.turn.running !== undefined) turnAtMs = local.clock.elapsedMs();
+      return turnAtMs;
+    },
+    ...(config.work_summary !== undefined && { summary: config.work_summary }),
+    onReplaced: () => endReplaced(running.end),
+  });
+  line(`thread ${thread} of Codex gets the mail of ${quoted(principal)}`);
+}
+
+/** Without a terminal nobody can be asked. */
+function personAt(running: Running): AskPerson | undefined {
+  const { stdin, stdout } = process;
+  if (!stdin.isTTY || !stdout.isTTY) return undefined;
+  const talk = converse({
+    input: stdin,
+    output: stdout,
+    onLine: () => line('a line here is the answer to a question of Codex, and none was asked'),
+    onEnd: () => {
+      running.talk = undefined;
+    },
+  });
+  running.talk = talk;
+  return (title) => running.talk?.ask(title) ?? Promise.resolve(false);
+}
+
+const interruptWaitMs = 500;
+
+/** Nobody rings any more when the turn that runs is interrupted, by which what it started ends. */
+async function close(local: Local, running: Running): Promise<void> {
+  running.ending = true;
+  const { server, thread, turn, codex, talk } = running;
+  talk?.close();
+  try {
+    await running.reach?.close();
+  } finally {
+    if (server !== undefined && thread !== undefined && turn.running !== undefined)
+      await server.request('turn/interrupt', { threadId: thread, turnId: turn.running }, interruptWaitMs);
+    server?.close();
+    await codex.end();
+    local.close();
+  }
+}

@@ -1,0 +1,238 @@
+// The companion of one Codex thread: a detached process of its own, since Codex reaps what its hooks start. It holds the thread's
+// registration and rings it by `codex queue`, from the thread's first turn until 45 s after its end, or until its Codex is gone.
+
+import { equalSecrets } from '../crypto/hash.ts';
+import { queueBell } from '../hosts/codex/bell.ts';
+import { queueNotice } from '../hosts/codex/queue.ts';
+import { listenPrivately } from '../platform/control.ts';
+import { readStdin } from '../platform/descriptors.ts';
+import { processEnvironment } from '../platform/environment.ts';
+import { startTime } from '../platform/processes.ts';
+import type { Lock } from '../ports/lock.ts';
+import {
+  type CompanionAnswer,
+  type CompanionRecord,
+  type CompanionTask,
+  type CompanionVerb,
+  readCompanionRequest,
+  readCompanionTask,
+} from '../protocol/companion.ts';
+import { describeError, Fault } from '../protocol/errors.ts';
+import { hex } from '../protocol/id.ts';
+import { limits } from '../protocol/limits.ts';
+import { sessionScopedPrincipal } from '../protocol/scope.ts';
+import { replacedLine } from '../protocol/session.ts';
+import { recordHostPlace } from '../sessions/release.ts';
+import { codexEnvironment } from './codex-place.ts';
+import { Companions, heard } from './companions.ts';
+import { endOnSignal } from './ending.ts';
+import { stillRuns } from './identity.ts';
+import { type Local, openLocal } from './local.ts';
+import { projectOf } from './project.ts';
+import { reachable } from './reachable.ts';
+import { recipientOf } from './recipient.ts';
+
+const startAttemptsMax = 6;
+/** A Codex that was killed is noticed within it, also where no server of its thread touched anything at its end. */
+const hostLookMs = 5_000;
+
+export async function main(): Promise<void> {
+  // Whoever started it goes on, and may be gone when it is answered.
+  process.stdout.on('error', () => {});
+  try {
+    await run(await readTask());
+  } catch (error) {
+    answer({ failed: reasonOf(error) });
+    process.exitCode = 1;
+  }
+}
+
+const answer = (text: CompanionAnswer): void => void process.stdout.write(`${JSON.stringify(text)}\n`);
+
+const reasonOf = (error: unknown): string => {
+  const { code, message } = describeError(error);
+  return `${code}: ${message}`;
+};
+
+async function readTask(): Promise<CompanionTask> {
+  const pieces: Buffer[] = [];
+  for await (const piece of readStdin(new AbortController().signal)) {
+    pieces.push(piece);
+    if (piece.includes('\n')) break;
+  }
+  const task = readCompanionTask(Buffer.concat(pieces).toString('utf8'));
+  if (task === undefined)
+    throw new Fault('usage', 'companion is started by a hook of Codex, with its task on stdin');
+  return task;
+}
+
+async function run(task: CompanionTask): Promise<void> {
+  const local = await openLocal();
+  const companions = new Companions(local.places, task.thread);
+  try {
+    const lock = local.locks.tryTake(`companion-${task.thread.toLowerCase()}`);
+    if (lock === undefined) throw new Fault('companion_busy', 'another start of this session is under way');
+    await accompany({ local, task, companions, lock });
+  } catch (error) {
+    companions.log(`session registration failed: ${reasonOf(error)}`);
+    local.close();
+    throw error;
+  }
+}
+
+interface Company {
+  local: Local;
+  task: CompanionTask;
+  companions: Companions;
+  /** Of this start. */
+  lock: Lock;
+}
+
+async function accompany({ local, task, companions, lock }: Company): Promise<void> {
+  const { thread, workspace } = task;
+  const session = {
+    id: thread,
+    host: 'codex',
+    process: task.host,
+    generated: false,
+    principal: principalOf(local, task),
+  } as const;
+  const project = await projectOf(workspace);
+  const former = await companions.makeRoom();
+  const ending = endingOf(local, companions, task);
+  const startedAtMs = local.clock.elapsedMs();
+  const desk = await openControl({ local, task, companions, former, obey: (request) => obey(request) });
+  const obey = async (request: CompanionVerb): Promise<boolean> => {
+    if (request.verb === 'end') return ending.sessionEnded(request.workspace);
+    if (request.verb === 'summary') await reach.summarize(request.text);
+    else local.clock.after(0, ending.now);
+    return true;
+  };
+  let begun = false;
+  const reach = reachable(local, {
+    session,
+    project,
+    bell: bellOf(local, task),
+    turnAtMs: () => startedAtMs,
+    onReplaced: () => {
+      companions.log(replacedLine);
+      ending.now();
+    },
+    start: {
+      startAttemptsMax,
+      onRegistered: () => {
+        if (begun) return;
+        begun = true;
+        desk.registered();
+        lock.release();
+        answer({ registered: true });
+      },
+      onGaveUp: (why) => {
+        companions.log(`session registration failed: ${reasonOf(why)}`);
+        answer({ failed: reasonOf(why) });
+        process.exitCode = 1;
+        ending.now();
+      },
+    },
+  });
+  ending.by(async () => {
+    await reach.close();
+    desk.close();
+    if (!begun) lock.release();
+    local.close();
+  });
+  await recordHostPlace(local, thread, { program: task.program, home: task.home ?? null });
+}
+
+/** A file that cannot be trusted is no reason to be somebody else: then nobody is registered. */
+function principalOf({ environment }: Local, { thread, workspace, shared }: CompanionTask): string {
+  const { named, ignored } = recipientOf(environment, 'codex', { workspace, shared });
+  if (named === undefined && ignored?.startsWith('POSTBELL_RECIPIENT') === false)
+    throw new Fault('insecure_path', ignored);
+  return named ?? sessionScopedPrincipal('codex', thread);
+}
+
+interface Control extends Omit<Company, 'lock'> {
+  /** A socket that stays. */
+  former: string | undefined;
+  /** @returns whether it was done */
+  obey(request: CompanionVerb): Promise<boolean>;
+}
+
+/** Where later hooks, companions and the thread's server reach this one, and the record that says so. */
+async function openControl({ local, task, companions, former, obey }: Control) {
+  const token = hex(local.random.bytes(32));
+  const socket = companions.socketFile(hex(local.random.bytes(4)));
+  const control = await listenPrivately(socket, async (line) => {
+    const request = readCompanionRequest(line);
+    if (request === undefined || !equalSecrets(request.token, token)) return undefined;
+    return (await obey(request)) ? heard : '{"ok":false}';
+  });
+  const record = (state: CompanionRecord['state']): void =>
+    companions.write({
+      version: 1,
+      pid: process.pid,
+      start_time: startTime(process.pid) ?? '',
+      thread: task.thread,
+      workspace: task.workspace,
+      token,
+      socket,
+      inode: control.inode,
+      state,
+      ...(former !== undefined && { former }),
+    });
+  record('starting');
+  return {
+    registered: () => record('registered'),
+    close: () => {
+      companions.forget(token);
+      control.close();
+    },
+  };
+}
+
+/** None where the thread's queue cannot be used: it is reminded by its hooks. */
+function bellOf({ clock }: Local, { thread, program, deaf, home }: CompanionTask) {
+  if (deaf !== undefined) return undefined;
+  const codex = { file: program, environment: codexEnvironment(processEnvironment, home) };
+  return queueBell({ thread, queue: (notice) => queueNotice(clock, codex, { thread, notice }) });
+}
+
+/** When it ends: told so, replaced, by a signal, or with its Codex, which need not have told anybody. */
+function endingOf({ clock, wake }: Local, companions: Companions, { workspace, host }: CompanionTask) {
+  let close = async (): Promise<void> => {};
+  let told = false;
+  let cancelLook = (): void => {};
+  let cancelWindow = (): void => {};
+  const end = endOnSignal(async () => {
+    cancelLook();
+    cancelWindow();
+    unwatch();
+    await close();
+  });
+  const look = (): void => {
+    cancelLook();
+    if (told) return;
+    if (stillRuns(host)) {
+      cancelLook = clock.after(hostLookMs, look);
+      return;
+    }
+    companions.log('its Codex ended without a SessionEnd');
+    end();
+  };
+  const unwatch = wake.watch(look);
+  cancelLook = clock.after(host === undefined ? 0 : hostLookMs, look);
+  return {
+    now: end,
+    by: (work: () => Promise<void>): void => {
+      close = work;
+    },
+    /** @returns whether it was the end of this companion's session, and not of a directory that the thread has left */
+    sessionEnded: (where: string): boolean => {
+      if (where !== workspace) return false;
+      if (!told) cancelWindow = clock.after(limits.codexQueueWindowMs, end);
+      told = true;
+      return true;
+    },
+  };
+}

@@ -1,0 +1,136 @@
+// The records of companions in `runtime/`: who accompanies which thread, and what to do about one that is there already. A
+// companion's socket has a name of its own, so that what somebody left behind is never in the way, and never removed by mistake.
+
+import { readdirSync, rmSync } from 'node:fs';
+import path from 'node:path';
+import { sha256Hex } from '../crypto/hash.ts';
+import { systemClock } from '../platform/clock.ts';
+import { askPrivately, inodeOf, removeSocket } from '../platform/control.ts';
+import { readPrivateFile, replacePrivateFile } from '../platform/files.ts';
+import type { Places } from '../platform/paths.ts';
+import { appendLine } from '../platform/private-log.ts';
+import { isAlive, startTime } from '../platform/processes.ts';
+import type { CompanionRecord, CompanionRequest } from '../protocol/companion.ts';
+import { readCompanionRecord } from '../protocol/companion.ts';
+import { Fault } from '../protocol/errors.ts';
+import { checkSocket } from '../router/socket-owner.ts';
+
+/** How long a companion is waited for that must make room. */
+const makeRoomMs = 3_000;
+const askWaitMs = 1_000;
+const lookMs = 20;
+
+export class Companions {
+  readonly #places: Pick<Places, 'runtime' | 'companionLog'>;
+  readonly #thread: string;
+  readonly #stem: string;
+
+  constructor(places: Pick<Places, 'runtime' | 'companionLog'>, thread: string) {
+    this.#places = places;
+    this.#thread = thread.toLowerCase();
+    // Short: a socket's path has 103 bytes at most.
+    this.#stem = `codex-${sha256Hex(this.#thread).slice(0, 12)}`;
+  }
+
+  get #file(): string {
+    return path.join(this.#places.runtime, `${this.#stem}.json`);
+  }
+
+  /** For a socket of one companion. */
+  socketFile(random: string): string {
+    return path.join(this.#places.runtime, `${this.#stem}-${random}.sock`);
+  }
+
+  /** Undefined where there is none, or none that can be read: then nothing accounts for a socket. */
+  read(): CompanionRecord | undefined {
+    const text = readPrivateFile(this.#file);
+    return text === undefined ? undefined : readCompanionRecord(text);
+  }
+
+  write(record: CompanionRecord): void {
+    replacePrivateFile(this.#file, `${JSON.stringify(record)}\n`);
+  }
+
+  /** Unless another companion has written its own by now. */
+  forget(token: string): void {
+    if (this.read()?.token === token) rmSync(this.#file, { force: true });
+  }
+
+  /**
+   * Makes room for a new companion: one that runs is asked to go, what a dead one left is removed. Fault `companion_busy` where
+   * one does not go, or a socket lies there that no record accounts for.
+   * @returns a socket that stays, for the next record to account for
+   */
+  async makeRoom(): Promise<string | undefined> {
+    const record = this.read();
+    if (record !== undefined) await this.#end(record);
+    const known = [record?.socket, record?.former];
+    const there = readdirSync(this.#places.runtime)
+      .filter((name) => name.startsWith(`${this.#stem}-`) && name.endsWith('.sock'))
+      .map((name) => path.join(this.#places.runtime, name));
+    const foreign = there.find((file) => !known.includes(file));
+    if (foreign !== undefined) throw busy(`${foreign} is of no companion on record`);
+    return there[0];
+  }
+
+  /** The session has ended, in this workspace. @returns whether a companion heard of it */
+  async tellEnd(workspace: string): Promise<boolean> {
+    const record = this.read();
+    if (record === undefined) return false;
+    if (!runs(record)) {
+      this.#clean(record, 'at the end of its session');
+      return false;
+    }
+    return (await ask(record, { token: record.token, verb: 'end', workspace })) === heard;
+  }
+
+  /** What the session works on. @returns whether its companion shows it */
+  async tellSummary(text: string): Promise<boolean> {
+    const record = this.read();
+    if (record === undefined || !runs(record)) return false;
+    return (await ask(record, { token: record.token, verb: 'summary', text })) === heard;
+  }
+
+  log(text: string): void {
+    appendLine(
+      this.#places.companionLog,
+      `${new Date(systemClock.nowMs()).toISOString()} ${this.#thread} ${text}`,
+    );
+  }
+
+  async #end(record: CompanionRecord): Promise<void> {
+    if (!runs(record)) return this.#clean(record, 'at a start');
+    await ask(record, { token: record.token, verb: 'replace' });
+    const untilMs = systemClock.elapsedMs() + makeRoomMs;
+    while (runs(record)) {
+      if (systemClock.elapsedMs() > untilMs) throw busy(`the companion ${record.pid} does not make room`);
+      await new Promise<void>((resolve) => void systemClock.after(lookMs, resolve));
+    }
+    this.#clean(record, 'when it had made room');
+  }
+
+  /** Its socket only where that is known to be its own. */
+  #clean({ pid, token, socket, inode }: CompanionRecord, when: string): void {
+    this.forget(token);
+    const removed = inode !== undefined && removeSocket(socket, inode);
+    const left = !removed && inodeOf(socket) !== undefined;
+    if (removed || left)
+      this.log(
+        `companion ${pid} had ended without a word; its record was removed ${when}${left ? ', its socket left' : ''}`,
+      );
+  }
+}
+
+/** What a companion answers that did what it was asked. */
+export const heard = '{"ok":true}';
+
+const busy = (why: string): Fault => new Fault('companion_busy', why);
+
+const runs = ({ pid, start_time }: CompanionRecord): boolean => isAlive(pid) && startTime(pid) === start_time;
+
+/** The token goes only to a socket of this account alone. Fault `insecure_path`. */
+async function ask({ socket }: CompanionRecord, request: CompanionRequest): Promise<string | undefined> {
+  if (inodeOf(socket) === undefined) return undefined;
+  checkSocket(socket);
+  return askPrivately(socket, JSON.stringify(request), systemClock, askWaitMs);
+}

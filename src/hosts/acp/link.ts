@@ -1,0 +1,63 @@
+// The protocol's connection to an agent: requests and notifications as they go over its stdio. The library carries them; what
+// an agent says in them is read by us, leniently, since agents are built on several releases of the protocol.
+
+import { Readable, Writable } from 'node:stream';
+import { type AnyMessage, client, ndJsonStream, RequestError } from '@agentclientprotocol/sdk';
+
+/** The agent answered with an error. */
+export class AgentRefused extends Error {
+  readonly code: number;
+
+  constructor(code: number, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+/** Nobody answers any more. */
+export class LinkClosed extends Error {}
+
+export interface Link {
+  /** Rejects with `AgentRefused` or `LinkClosed`. */
+  request(method: string, params: object): Promise<unknown>;
+  notify(method: string, params: object): Promise<void>;
+}
+
+/** What the agent asks and tells. */
+export interface LinkHandlers {
+  onUpdate(params: unknown): void;
+  onPermission(params: unknown): Promise<object>;
+}
+
+/** @param closed told once nothing can come any more */
+export function linkTo(
+  { input, output }: { input: Writable; output: Readable },
+  handlers: LinkHandlers,
+  closed: () => void,
+): Link {
+  const raw = (params: unknown): unknown => params;
+  const app = client({ name: 'postbell' }).onRequest('session/request_permission', raw, ({ params }) =>
+    handlers.onPermission(params),
+  );
+  const { readable, writable } = ndJsonStream(
+    Writable.toWeb(input) as WritableStream<Uint8Array>,
+    Readable.toWeb(output) as unknown as ReadableStream<Uint8Array>,
+  );
+  // The library would refuse what it does not know, and answers overtake what it takes its time to check.
+  const others = new TransformStream<AnyMessage, AnyMessage>({
+    transform: (message, controller) => {
+      if ('method' in message && message.method === 'session/update') handlers.onUpdate(message.params);
+      else controller.enqueue(message);
+    },
+  });
+  const connection = app.connect({ readable: readable.pipeThrough(others), writable });
+  connection.closed.then(closed, closed);
+  const asked = (error: unknown): never => {
+    if (error instanceof RequestError) throw new AgentRefused(error.code, error.message);
+    throw new LinkClosed('the agent closed its connection', { cause: error });
+  };
+  return {
+    request: (method, params) => connection.agent.request<unknown>(method, params).catch(asked),
+    notify: (method, params) => connection.agent.notify(method, params).catch(asked),
+  };
+}

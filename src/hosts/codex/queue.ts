@@ -1,0 +1,90 @@
+// `codex queue`: puts a notice in the queue of one thread, which that thread's own process takes from there. What the command
+// says of its failure is read here once.
+
+import { spawn } from 'node:child_process';
+import type { Clock } from '../../ports/clock.ts';
+import type { ErrorCode } from '../../protocol/errors.ts';
+import { limits } from '../../protocol/limits.ts';
+
+/** The program of a thread's own Codex, and what it needs to know of its home. */
+export interface CodexProgram {
+  file: string;
+  /** The whole environment that it is given. */
+  environment: Readonly<Record<string, string>>;
+}
+
+export type Queued =
+  /** The id that the command printed, if any. */
+  | { outcome: 'queued'; submission_id?: string }
+  | { outcome: 'rejected'; code: ErrorCode; permanent: boolean }
+  /** Ended before it said anything: the host may have taken it. */
+  | { outcome: 'unknown'; code: ErrorCode };
+
+/** An answer is two lines. */
+const outputCharactersMax = 16_384;
+
+/** Ended with its whole process group when its time is up. */
+export function queueNotice(
+  clock: Clock,
+  { file, environment }: CodexProgram,
+  { thread, notice }: { thread: string; notice: string },
+): Promise<Queued> {
+  return new Promise((resolve) => {
+    const words = ['queue', '--thread', thread, '--message', notice];
+    const child = spawn(file, words, {
+      cwd: '/',
+      env: { ...environment },
+      detached: true,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    let said = '';
+    let complaint = '';
+    child.stdout.on('data', (chunk: Buffer) => {
+      if (said.length < outputCharactersMax) said += chunk.toString('utf8');
+    });
+    child.stderr.on('data', (chunk: Buffer) => {
+      if (complaint.length < outputCharactersMax) complaint += chunk.toString('utf8');
+    });
+    const settle = (queued: Queued): void => {
+      cancel();
+      resolve(queued);
+    };
+    const cancel = clock.after(limits.codexQueueWaitMs, () => {
+      endGroup(child.pid);
+      settle({ outcome: 'unknown', code: 'codex_queue_timeout' });
+    });
+    child.on('error', () =>
+      settle({ outcome: 'rejected', code: 'codex_queue_process_failed', permanent: true }),
+    );
+    child.on('close', (code) => settle(read(code, said, complaint)));
+  });
+}
+
+function endGroup(pid: number | undefined): void {
+  if (pid === undefined) return;
+  try {
+    process.kill(-pid, 'SIGKILL');
+  } catch {
+    // it has ended by itself
+  }
+}
+
+const submission = /^Queued message ([0-9a-f-]{36}) for thread /m;
+
+/** Measured with 0.171.0; later words for the same are `codex_queue_rejected`. */
+const refusals: readonly [said: RegExp, code: ErrorCode, permanent: boolean][] = [
+  [/no rollout found|no active session found/i, 'thread_not_found', true],
+  [/ephemeral thread/i, 'thread_unavailable', true],
+  [/queue cannot contain more than/i, 'adapter_queue_full', false],
+];
+
+function read(code: number | null, said: string, complaint: string): Queued {
+  if (code === 0) {
+    const submission_id = submission.exec(said)?.[1];
+    return { outcome: 'queued', ...(submission_id !== undefined && { submission_id }) };
+  }
+  if (code !== 1) return { outcome: 'rejected', code: 'codex_queue_process_failed', permanent: false };
+  const known = refusals.find(([words]) => words.test(complaint) || words.test(said));
+  if (known === undefined) return { outcome: 'rejected', code: 'codex_queue_rejected', permanent: false };
+  return { outcome: 'rejected', code: known[1], permanent: known[2] };
+}

@@ -1,0 +1,55 @@
+// A person's lines to an agent, and the agent's words to the person, in a terminal that nobody else draws on. A line is a
+// prompt, or the answer to the question that was asked last.
+
+import { createInterface } from 'node:readline';
+import type { Readable, Writable } from 'node:stream';
+import { harmless, quoted } from '../../protocol/json.ts';
+
+export interface Conversation {
+  show(text: string): void;
+  /** Whether the person says yes. Anything else, or the end of the input, is no. */
+  ask(title: string): Promise<boolean>;
+  close(): void;
+}
+
+export interface ConversationOptions {
+  input: Readable;
+  output: Writable;
+  onLine(line: string): void;
+  /** The person has ended the input. */
+  onEnd(): void;
+}
+
+const titleCharactersMax = 500;
+
+export function converse({ input, output, onLine, onEnd }: ConversationOptions): Conversation {
+  const lines = createInterface({ input, terminal: false });
+  const asked: ((yes: boolean) => void)[] = [];
+  output.on('error', () => {});
+  lines.on('line', (line) => {
+    const answer = asked.shift();
+    if (answer !== undefined) answer(/^\s*y(?:es)?\s*$/i.test(line));
+    else if (line.trim() !== '') onLine(line);
+  });
+  const refuseAll = (): void => {
+    for (const answer of asked.splice(0)) answer(false);
+  };
+  let closed = false;
+  lines.on('close', () => {
+    refuseAll();
+    if (!closed) onEnd();
+  });
+  return {
+    show: (text) => void output.write(text.split('\n').map(harmless).join('\n')),
+    ask: (title) => {
+      if (closed) return Promise.resolve(false);
+      const shown = Array.from(title).slice(0, titleCharactersMax).join('');
+      output.write(`\nThe agent asks to call ${quoted(shown)}. Allow it once? [y/N] `);
+      return new Promise((resolve) => asked.push(resolve));
+    },
+    close: () => {
+      closed = true;
+      lines.close();
+    },
+  };
+}
