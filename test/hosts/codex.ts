@@ -128,7 +128,6 @@ export async function openCodexOffice(options: CodexOfficeOptions = {}): Promise
   writeFileSync(file, `${safety}${config}${codexModelConfig(model.url)}${trusted(project)}`);
   const ending: (() => unknown)[] = [
     () => rmSync(dir, { recursive: true, force: true }),
-    () => endCompanions(home),
     () => model.close(),
   ];
   const codex = (words: string[], more: Env = {}): Promise<Finished> =>
@@ -141,7 +140,12 @@ export async function openCodexOffice(options: CodexOfficeOptions = {}): Promise
   const trust = async (): Promise<void> => appendFileSync(file, trustOf(await hooks()));
   if (plugin === undefined) await trust();
   const up = await startUp(env, project);
-  ending.push(() => stopRouter(env, project), up.end);
+  // A companion would start the router anew.
+  ending.push(
+    () => stopRouter(env, project),
+    () => endCompanions(home),
+    up.end,
+  );
   const mail = mailOf(env, project);
   return {
     dir,

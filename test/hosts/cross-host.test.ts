@@ -194,7 +194,7 @@ function given(message_id: string): number[] {
 }
 
 describeWithClaude('a conversation through three hosts', () => {
-  it('goes on over every end of every process: nothing is lost, and nothing is taken in twice', async () => {
+  it('[SES-127] goes on over every end of every process: nothing is lost, and nothing is taken in twice; neither plugin was set up', async () => {
     await claude(async (session) => {
       session.say('ask the coder');
       await session.waitResult(1, 20_000);
@@ -223,6 +223,8 @@ describeWithClaude('a conversation through three hosts', () => {
       session.say('hello again');
       await session.waitFor(({ type }) => type === 'result', 20_000);
     });
+    const configs = path.join(office.env.HOME as string, '.local/state/postbell/hosts');
+    expect(existsSync(configs)).toBe(false);
     expect(letters()).toEqual(all);
     expect(all.map(({ sender, recipient }) => `${sender} to ${recipient}`)).toEqual([
       'planner to coder',

@@ -69,7 +69,7 @@ const withFault =
 
 const { cell, absent } = columnOf('acp');
 
-describe('ACP', () => {
+describe('acp-sdk 2.4.0: truth table of a scripted agent', () => {
   // First: a version that was replaced once starts no router any more.
   cell('outdated', 'accepted / live / live / took it in', async (expected) => {
     const replaced = await formerRouter(place, acp.home.dir, acp.home.atEnd);
