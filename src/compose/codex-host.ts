@@ -27,11 +27,24 @@ export function codexHost(pid: number = process.pid): CodexHost | undefined {
   const start_time = found && startTime(found.pid);
   if (found === undefined || start_time === undefined) return undefined;
   const named = isCodex(found.words[0] ?? '');
-  const rest = named ? found.words.slice(1) : [];
+  const verb = named ? commandIn(found.words.slice(1)) : undefined;
   return {
     process: { pid: found.pid, start_time },
     file: (named ? executable(found.pid) : undefined) ?? 'codex',
-    isExec: rest.includes('exec') || rest.find((word) => !word.startsWith('-')) === 'e',
-    isShared: rest.includes('app-server'),
+    isExec: verb === 'exec' || verb === 'e',
+    isShared: verb === 'app-server',
   };
+}
+
+/** Whether Codex itself started this process. */
+export const isChildOfCodex = (): boolean => isCodex(walkUp(process.pid, 1)[0]?.words[0] ?? '');
+
+/** Options of Codex that take the next word, so that it is no command. */
+const valued =
+  /^(-c|--config|-p|--profile|-m|--model|-C|--cd|-s|--sandbox|-a|--ask-for-approval|-i|--image|--enable|--disable|--remote|--remote-auth-token-env|--local-provider|--add-dir)$/;
+
+/** The command among the words that follow the program; undefined for a terminal session, whose prompt may be any word. */
+function commandIn(words: readonly string[]): string | undefined {
+  const at = words.findIndex((word, n) => !word.startsWith('-') && !valued.test(words[n - 1] ?? ''));
+  return words[at];
 }

@@ -11,6 +11,7 @@ import type { Bell } from '../ports/bell.ts';
 import { untilBeat } from '../protocol/beat.ts';
 import { isRefusal, Refusal, type Result } from '../protocol/errors.ts';
 import { limits } from '../protocol/limits.ts';
+import { sessionScopedPrincipal } from '../protocol/scope.ts';
 import { isThreadId, sameThread } from '../protocol/thread.ts';
 import { recordHostPlace } from '../sessions/release.ts';
 import type { CallMeta } from '../surfaces/mcp/server.ts';
@@ -23,7 +24,7 @@ import { pinnedSession } from './identity.ts';
 import type { Local } from './local.ts';
 import { projectOf } from './project.ts';
 import { reachable } from './reachable.ts';
-import { principalOf } from './recipient.ts';
+import { isUntrusted, recipientOf } from './recipient.ts';
 
 /** As Codex introduces itself to a server. */
 export const codexClient = 'codex-mcp-client';
@@ -89,18 +90,24 @@ export class CodexServer {
     if (root !== undefined && bound !== undefined && !sameThread(root, bound))
       return new Refusal('session_identity_conflict', 'this server is bound to another thread');
     // A pinned id names the same session: the two are linked when the thread is bound.
-    const session = bound ?? pinnedSession(this.#local.environment) ?? root;
+    const session = bound ?? this.#pinned ?? root;
     if (session === undefined) return {};
     const subAgent = thread !== undefined && root !== undefined && !sameThread(thread, root);
-    return { session, principal: this.#principal(session), ...(subAgent && { sub_agent: thread }) };
+    const principal = this.#principal(session);
+    return { session, ...(principal !== undefined && { principal }), ...(subAgent && { sub_agent: thread }) };
   }
 
-  #principal(session: string): string {
-    const workspace = this.#bound?.directory;
-    return principalOf(this.#local.environment, 'codex', session, {
-      workspace,
-      shared: this.#host?.isShared ?? false,
-    });
+  /** Undefined where the owner's word on it cannot be trusted: then it is nobody else in silence. */
+  #principal(session: string): string | undefined {
+    const situation = { workspace: this.#bound?.directory, shared: this.#host?.isShared ?? false };
+    const recipient = recipientOf(this.#local.environment, 'codex', situation);
+    if (isUntrusted(recipient)) return undefined;
+    return recipient.named ?? sessionScopedPrincipal('codex', session);
+  }
+
+  /** A name that was pinned for an app-server which terminals share is nobody's in particular. */
+  get #pinned(): string | undefined {
+    return this.#host?.isShared ? undefined : pinnedSession(this.#local.environment);
   }
 
   /** That of the thread's directory, never of where this process happens to run. */
@@ -144,7 +151,7 @@ export class CodexServer {
             () =>
               new Refusal('project_unavailable', 'the project of this thread cannot be known; pass project'),
           );
-    const pinned = pinnedSession(this.#local.environment);
+    const pinned = this.#pinned;
     if (pinned !== undefined && pinned !== thread)
       await this.#local.store.write((tx) => tx.identity.link(thread, pinned));
     this.#bound = { thread, directory, project };
@@ -164,14 +171,16 @@ export class CodexServer {
     };
     return queueBell({
       thread,
-      queue: (notice) => queueNotice(this.#local.clock, codex, { thread, notice }),
+      queue: (notice, ended) => queueNotice(this.#local.clock, codex, { thread, notice, ended }),
     });
   }
 
   #ringAgain(): ToolContext['ringAgain'] {
     const [bound, bell] = [this.#bound, this.#bell];
     if (bound === undefined || bell === undefined || isRefusal(bound.project)) return undefined;
-    const caller = { session: bound.thread, principal: this.#principal(bound.thread) };
+    const principal = this.#principal(bound.thread);
+    if (principal === undefined) return undefined;
+    const caller = { session: bound.thread, principal };
     const ringing = { caller, project: bound.project };
     return () => ringAgain(this.#local, ringing, bell, note);
   }
@@ -198,6 +207,8 @@ export class CodexServer {
     if (this.#reach !== undefined || bound === undefined || isRefusal(bound.project)) return;
     const { store, clock } = this.#local;
     const { thread, project } = bound;
+    const principal = this.#principal(thread);
+    if (principal === undefined) return;
     const held = store.read((tx) => tx.sessions.live(project, tx.identity.chain(thread), clock.nowMs()));
     if (held !== undefined) return;
     const program = this.#host?.file ?? 'codex';
@@ -207,7 +218,7 @@ export class CodexServer {
       host: 'codex',
       process: this.#host?.process,
       generated: false,
-      principal: this.#principal(thread),
+      principal,
     } as const;
     this.#reach = reachable(this.#local, {
       session,

@@ -103,7 +103,9 @@ function run(of: Run): void {
 function environmentFor(environment: Environment): Environment {
   const foreign =
     /^(POSTBELL_SESSION|CODEX_(THREAD_ID|SESSION_ID|TOOL_CALL_ID|CI)|CLAUDE_(PID|PROJECT_DIR|CODE_SESSION_ID|CODE_MESSAGING_.*))$/;
-  return Object.fromEntries(Object.entries(environment).filter(([name]) => !foreign.test(name)));
+  const own = Object.entries(environment).filter(([name]) => !foreign.test(name));
+  // A plugin in it acts as this session, and rings nobody.
+  return { ...Object.fromEntries(own), POSTBELL_LISTENER: 'off' };
 }
 
 /** Registers nothing before the thread is there. */

@@ -10,7 +10,7 @@ import { type CompanionTask, readCompanionAnswer } from '../protocol/companion.t
 import type { CodexSession, CompanionPort } from '../surfaces/hooks/codex-session.ts';
 import type { HookPayload } from '../surfaces/hooks/input.ts';
 import { codexHost } from './codex-host.ts';
-import { codexHome } from './codex-place.ts';
+import { codexHome, sqliteHome } from './codex-place.ts';
 import { Companions } from './companions.ts';
 
 /** The hook holds up the first turn: what takes longer goes on without it, and says in the log how it went. */
@@ -37,9 +37,19 @@ function taskOf(thread: string, workspace: string, ephemeral: boolean): Companio
     workspace,
     ...(host !== undefined && { host: host.process }),
     program: host?.file ?? 'codex',
-    ...(home !== undefined && { home: path.resolve(home) }),
+    ...(home !== undefined && { home }),
     shared: host?.isShared ?? false,
     ...(ephemeral ? { deaf: 'ephemeral' as const } : host?.isExec ? { deaf: 'exec' as const } : {}),
+  };
+}
+
+/** By absolute paths: it runs elsewhere, and must find this very store. */
+function companionEnvironment(): Record<string, string> {
+  const sqlite = setting(processEnvironment, sqliteHome);
+  return {
+    ...ownEnvironment(processEnvironment),
+    POSTBELL_DB: placesOf(processEnvironment).database,
+    ...(sqlite !== undefined && { [sqliteHome]: path.resolve(sqlite) }),
   };
 }
 
@@ -49,7 +59,7 @@ function start(task: CompanionTask): Promise<string | undefined> {
     const child = spawn(process.execPath, [entry, 'companion'], {
       cwd: '/',
       detached: true,
-      env: ownEnvironment(processEnvironment),
+      env: companionEnvironment(),
       stdio: ['pipe', 'pipe', 'ignore'],
     });
     let text = '';
@@ -61,7 +71,7 @@ function start(task: CompanionTask): Promise<string | undefined> {
     };
     const cancel = systemClock.after(heardMs, () => settle(undefined));
     child.on('error', () => settle('internal_error: the companion cannot be started'));
-    child.on('exit', () => settle('internal_error: the companion ended at once'));
+    child.on('close', () => settle('internal_error: the companion ended at once'));
     child.stdin.on('error', () => {});
     child.stdin.end(`${JSON.stringify(task)}\n`);
     child.stdout.on('data', (chunk: Buffer) => {

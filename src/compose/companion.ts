@@ -30,7 +30,7 @@ import { stillRuns } from './identity.ts';
 import { type Local, openLocal } from './local.ts';
 import { projectOf } from './project.ts';
 import { reachable } from './reachable.ts';
-import { recipientOf } from './recipient.ts';
+import { isUntrusted, recipientOf } from './recipient.ts';
 
 const startAttemptsMax = 6;
 /** A Codex that was killed is noticed within it, also where no server of its thread touched anything at its end. */
@@ -69,14 +69,16 @@ async function readTask(): Promise<CompanionTask> {
 async function run(task: CompanionTask): Promise<void> {
   const local = await openLocal();
   const companions = new Companions(local.places, task.thread);
+  const lock = local.locks.tryTake(`companion-${task.thread.toLowerCase()}`);
   try {
-    const lock = local.locks.tryTake(`companion-${task.thread.toLowerCase()}`);
     if (lock === undefined) throw new Fault('companion_busy', 'another start of this session is under way');
     await accompany({ local, task, companions, lock });
   } catch (error) {
     companions.log(`session registration failed: ${reasonOf(error)}`);
-    local.close();
-    throw error;
+    answer({ failed: reasonOf(error) });
+    // Whatever of it stands already would hold up the next start.
+    lock?.release();
+    process.exit(1);
   }
 }
 
@@ -98,6 +100,7 @@ async function accompany({ local, task, companions, lock }: Company): Promise<vo
     principal: principalOf(local, task),
   } as const;
   const project = await projectOf(workspace);
+  await recordHostPlace(local, thread, { program: task.program, home: task.home ?? null });
   const former = await companions.makeRoom();
   const ending = endingOf(local, companions, task);
   const startedAtMs = local.clock.elapsedMs();
@@ -123,9 +126,9 @@ async function accompany({ local, task, companions, lock }: Company): Promise<vo
       onRegistered: () => {
         if (begun) return;
         begun = true;
-        desk.registered();
         lock.release();
         answer({ registered: true });
+        desk.registered();
       },
       onGaveUp: (why) => {
         companions.log(`session registration failed: ${reasonOf(why)}`);
@@ -141,15 +144,13 @@ async function accompany({ local, task, companions, lock }: Company): Promise<vo
     if (!begun) lock.release();
     local.close();
   });
-  await recordHostPlace(local, thread, { program: task.program, home: task.home ?? null });
 }
 
 /** A file that cannot be trusted is no reason to be somebody else: then nobody is registered. */
 function principalOf({ environment }: Local, { thread, workspace, shared }: CompanionTask): string {
-  const { named, ignored } = recipientOf(environment, 'codex', { workspace, shared });
-  if (named === undefined && ignored?.startsWith('POSTBELL_RECIPIENT') === false)
-    throw new Fault('insecure_path', ignored);
-  return named ?? sessionScopedPrincipal('codex', thread);
+  const recipient = recipientOf(environment, 'codex', { workspace, shared });
+  if (isUntrusted(recipient)) throw new Fault('insecure_path', recipient.ignored ?? '');
+  return recipient.named ?? sessionScopedPrincipal('codex', thread);
 }
 
 interface Control extends Omit<Company, 'lock'> {
@@ -183,10 +184,16 @@ async function openControl({ local, task, companions, former, obey }: Control) {
     });
   record('starting');
   return {
-    registered: () => record('registered'),
+    registered: () => {
+      try {
+        record('registered');
+      } catch (error) {
+        companions.log(`its record cannot be written: ${reasonOf(error)}`);
+      }
+    },
     close: () => {
-      companions.forget(token);
       control.close();
+      companions.forget(token);
     },
   };
 }
@@ -195,7 +202,10 @@ async function openControl({ local, task, companions, former, obey }: Control) {
 function bellOf({ clock }: Local, { thread, program, deaf, home }: CompanionTask) {
   if (deaf !== undefined) return undefined;
   const codex = { file: program, environment: codexEnvironment(processEnvironment, home) };
-  return queueBell({ thread, queue: (notice) => queueNotice(clock, codex, { thread, notice }) });
+  return queueBell({
+    thread,
+    queue: (notice, ended) => queueNotice(clock, codex, { thread, notice, ended }),
+  });
 }
 
 /** When it ends: told so, replaced, by a signal, or with its Codex, which need not have told anybody. */

@@ -91,11 +91,14 @@ export class Companions {
     return (await ask(record, { token: record.token, verb: 'summary', text })) === heard;
   }
 
+  /** A log that cannot be written, as on a full disk, ends nothing. */
   log(text: string): void {
-    appendLine(
-      this.#places.companionLog,
-      `${new Date(systemClock.nowMs()).toISOString()} ${this.#thread} ${text}`,
-    );
+    const at = new Date(systemClock.nowMs()).toISOString();
+    try {
+      appendLine(this.#places.companionLog, `${at} ${this.#thread} ${text}`);
+    } catch {
+      // nobody could be told
+    }
   }
 
   async #end(record: CompanionRecord): Promise<void> {

@@ -14,6 +14,7 @@ import { isSessionId } from '../protocol/scope.ts';
 import { sessionOfHost } from '../sessions/alias.ts';
 import { type McpServer, serveMcp } from '../surfaces/mcp/server.ts';
 import type { ToolContext } from '../surfaces/mcp/tools.ts';
+import { isChildOfCodex } from './codex-host.ts';
 import { CodexServer, codexClient } from './codex-server.ts';
 import { endOnSignal, endWithHost } from './ending.ts';
 import { note, orFail } from './failure.ts';
@@ -62,7 +63,9 @@ function readFlags(words: readonly string[]): Flags {
 async function serve(flags: Flags): Promise<void> {
   const local = await openLocal();
   const session = await sessionOf(local, flags.session);
-  const isChannel = flags.reachable && session.host === 'claude' && channelsOn(local.environment);
+  // Codex has no channels, whatever a variable says that was meant for another host.
+  const isChannel =
+    flags.reachable && session.host === 'claude' && channelsOn(local.environment) && !isChildOfCodex();
   sayFirst(local.environment);
   let server: McpServer | undefined;
   const own = ownSession(local, { session, flags, isChannel, server: () => server });

@@ -18,6 +18,8 @@ export interface Recipient {
   declared: boolean;
   /** Why the declared or configured name does not count, as a whole line. */
   ignored?: string;
+  /** It is a config that does not count, since others could have written it or it says nothing. */
+  untrusted?: true;
 }
 
 export interface Situation {
@@ -28,6 +30,9 @@ export interface Situation {
   /** The environment is that of an app-server which threads of several terminals share: nobody knows whom it names. */
   shared?: boolean;
 }
+
+/** The owner named somebody for exactly this workspace, in a file that cannot be trusted: then nobody is registered. */
+export const isUntrusted = ({ untrusted }: Recipient): boolean => untrusted === true;
 
 /** @param host as which the session is known; undefined where nobody says: then no host's file counts */
 export function recipientOf(
@@ -85,10 +90,13 @@ function configuredPrincipal(environment: Environment): string | undefined {
 function codexOverride(
   environment: Environment,
   workspace: string | undefined,
-): Pick<Recipient, 'named' | 'ignored'> {
+): Pick<Recipient, 'named' | 'ignored' | 'untrusted'> {
   if (process.platform === 'win32' || workspace === undefined) return {};
   const file = hostConfigFile(placesOf(environment), 'codex-session');
-  const refused = (why: string) => ({ ignored: `the Codex override does not count: ${why}` });
+  const refused = (why: string) => ({
+    ignored: `the Codex override does not count: ${why}`,
+    untrusted: true as const,
+  });
   try {
     const text = readPlacedFile(file);
     if (text === undefined) return {};

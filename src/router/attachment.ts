@@ -188,7 +188,9 @@ export class Attachment {
     if (this.#closed) return;
     const code = error instanceof Fault ? error.code : undefined;
     if (code === 'bell_outranked') {
-      this.#yield();
+      // Whoever only stands in gives way for good, and looks again by itself.
+      if (this.#options.ifFree && this.#options.onReplaced !== undefined) this.#options.onReplaced();
+      else this.#yield();
       return;
     }
     if (code === 'unexpected_field') {

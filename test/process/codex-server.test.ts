@@ -1,13 +1,13 @@
 // `postbell mcp` as a server of Codex: whose it is, who calls, and what it does where no companion rings its thread.
 
-import { mkdirSync } from 'node:fs';
+import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { instructions } from '../../src/surfaces/mcp/server.ts';
 import { fakeCodex } from './codex.ts';
 import { type Home, makeHome, until } from './home.ts';
-import { alive, answer, type Env } from './postbell.ts';
-import { liveCards, openOther, type Session } from './session.ts';
+import { alive, answer, type Env, program } from './postbell.ts';
+import { liveCards, openOther, openStarted, type Session } from './session.ts';
 
 const [one, two] = ['01a2359b-9716-7d71-8e13-ff19cf36a487', '01a2359b-9716-7d71-8e13-ff19cf36a488'] as const;
 
@@ -128,6 +128,14 @@ describe('binding', () => {
   it('[HOST-141, INB-060] advertises no channel, whatever the variables say', async () => {
     const session = await open({ POSTBELL_LISTENER: 'off' });
     expect(session.client.getServerCapabilities()).toEqual({ tools: {} });
+    // As a child of Codex, with a variable that was meant for another host.
+    const codex = path.join(home.dir, 'codex');
+    copyFileSync(process.execPath, codex);
+    const script = `require('child_process').spawn(${JSON.stringify(process.execPath)}, [${JSON.stringify(program)}, 'mcp'], { stdio: 'inherit' })`;
+    const env = { ...bare, POSTBELL_CHANNELS: '1', POSTBELL_LISTENER: 'off' };
+    const channelled = await openStarted(home, env, [codex, ['-e', script]], 'codex-mcp-client');
+    expect(channelled.client.getServerCapabilities()).toEqual({ tools: {} });
+    await channelled.close();
   });
 });
 
@@ -192,6 +200,19 @@ describe('standing in', () => {
     expect(sent).toMatchObject({ native_delivery: { adapter_kind: 'codex-queue' } });
     expect((await call(session, 'set_summary', { summary: 'mending' }, byModel(one))).isError).toBe(false);
     expect(await liveCards(home, project, 1)).toMatchObject([{ work_summary: 'mending' }]);
+  });
+
+  it('registers nobody where the owner’s config of the thread cannot be trusted', async () => {
+    const hosts = path.join(home.env.POSTBELL_HOME as string, 'hosts');
+    await projectOfHome();
+    mkdirSync(hosts, { mode: 0o700 });
+    writeFileSync(path.join(hosts, 'codex-session.json'), '{', { mode: 0o600 });
+    const session = await open();
+    await bind(session, one);
+    await new Promise((resolve) => setTimeout(resolve, 7_000));
+    expect(await liveCards(home, await projectOfHome(), 0)).toEqual([]);
+    const { data } = await call(session, 'get_my_session_id', {}, byModel(one));
+    expect([data.session_id, data.principal_id]).toEqual([one, undefined]);
   });
 
   it('[HOST-199] ends within 250 ms of its end of input and a signal, and is registered no more', async () => {

@@ -40,6 +40,14 @@ export function openOther(
   return connectSession(home, more, { start: startOf(['mcp', ...words], plain), ...client });
 }
 
+/** As that, of whatever program starts the server. */
+export const openStarted = (
+  home: Home,
+  more: Env,
+  start: [string, string[]],
+  name: string,
+): Promise<Session> => connectSession(home, more, { start, name });
+
 async function connectSession(
   home: Home,
   more: Env,

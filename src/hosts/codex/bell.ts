@@ -12,8 +12,8 @@ export interface QueueBellPorts {
   thread: string;
   /** What Codex is given for an item. */
   render?: typeof codexNotice;
-  /** Puts the notice in the thread's queue. */
-  queue(notice: string): Promise<Queued>;
+  /** Puts the notice in the thread's queue; `ended` where nobody waits for it any more. */
+  queue(notice: string, ended: AbortSignal): Promise<Queued>;
 }
 
 /** The command is ended by its own limit first, which says so. */
@@ -21,6 +21,7 @@ const afterItsLimitMs = 1_000;
 
 export function queueBell({ thread, queue, render = codexNotice }: QueueBellPorts): Bell {
   let closed = false;
+  const ended = new AbortController();
   /** A thread that keeps nothing on disk has no queue. */
   let refusal: string | undefined;
   const rejected = (code: Extract<RingOutcome, { outcome: 'rejected' }>['code']): RingOutcome => ({
@@ -51,7 +52,7 @@ export function queueBell({ thread, queue, render = codexNotice }: QueueBellPort
       const notice = render(item);
       if (utf8Bytes(notice) > limits.codexNoticeBytesMax) return rejected('native_message_too_large');
       if (notice.includes('\0')) return rejected('adapter_rejected');
-      const queued = await queue(notice);
+      const queued = await queue(notice, ended.signal);
       if (queued.outcome !== 'queued') {
         if (queued.code === 'thread_unavailable') refusal = queued.code;
         return queued;
@@ -67,6 +68,7 @@ export function queueBell({ thread, queue, render = codexNotice }: QueueBellPort
     },
     close: () => {
       closed = true;
+      ended.abort();
     },
   };
 }

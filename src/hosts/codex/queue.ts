@@ -2,6 +2,8 @@
 // says of its failure is read here once.
 
 import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { isAbsolute } from 'node:path';
 import type { Clock } from '../../ports/clock.ts';
 import type { ErrorCode } from '../../protocol/errors.ts';
 import { limits } from '../../protocol/limits.ts';
@@ -27,11 +29,13 @@ const outputCharactersMax = 16_384;
 export function queueNotice(
   clock: Clock,
   { file, environment }: CodexProgram,
-  { thread, notice }: { thread: string; notice: string },
+  { thread, notice, ended }: { thread: string; notice: string; ended?: AbortSignal },
 ): Promise<Queued> {
   return new Promise((resolve) => {
     const words = ['queue', '--thread', thread, '--message', notice];
-    const child = spawn(file, words, {
+    // An upgrade may have moved it.
+    const program = isAbsolute(file) && !existsSync(file) ? 'codex' : file;
+    const child = spawn(program, words, {
       cwd: '/',
       env: { ...environment },
       detached: true,
@@ -47,12 +51,15 @@ export function queueNotice(
     });
     const settle = (queued: Queued): void => {
       cancel();
+      ended?.removeEventListener('abort', giveUp);
       resolve(queued);
     };
-    const cancel = clock.after(limits.codexQueueWaitMs, () => {
+    const giveUp = (): void => {
       endGroup(child.pid);
       settle({ outcome: 'unknown', code: 'codex_queue_timeout' });
-    });
+    };
+    const cancel = clock.after(limits.codexQueueWaitMs, giveUp);
+    ended?.addEventListener('abort', giveUp);
     child.on('error', () =>
       settle({ outcome: 'rejected', code: 'codex_queue_process_failed', permanent: true }),
     );
@@ -83,6 +90,8 @@ function read(code: number | null, said: string, complaint: string): Queued {
     const submission_id = submission.exec(said)?.[1];
     return { outcome: 'queued', ...(submission_id !== undefined && { submission_id }) };
   }
+  // Killed by somebody else: Codex may have stored the item before.
+  if (code === null) return { outcome: 'unknown', code: 'codex_queue_process_failed' };
   if (code !== 1) return { outcome: 'rejected', code: 'codex_queue_process_failed', permanent: false };
   const known = refusals.find(([words]) => words.test(complaint) || words.test(said));
   if (known === undefined) return { outcome: 'rejected', code: 'codex_queue_rejected', permanent: false };

@@ -43,8 +43,11 @@ export function converse({ input, output, onLine, onEnd }: ConversationOptions):
     show: (text) => void output.write(text.split('\n').map(harmless).join('\n')),
     ask: (title) => {
       if (closed) return Promise.resolve(false);
-      const shown = Array.from(title).slice(0, titleCharactersMax).join('');
-      output.write(`\nThe agent asks to call ${quoted(shown)}. Allow it once? [y/N] `);
+      const all = Array.from(title);
+      const shown = all.slice(0, titleCharactersMax).join('');
+      const hidden = all.length - titleCharactersMax;
+      const more = hidden > 0 ? ` and ${hidden} characters more, which are NOT shown` : '';
+      output.write(`\nThe agent asks to call ${quoted(shown)}${more}. Allow it once? [y/N] `);
       return new Promise((resolve) => asked.push(resolve));
     },
     close: () => {

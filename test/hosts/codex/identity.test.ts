@@ -59,6 +59,8 @@ describeWithHost('codex', 'identity', () => {
       await expect.poll(() => outputs(office, one.thread), handled).toMatch(/unsupported|unknown|not found/i);
       await one.terminal.type(callOf('get_my_session_id', {}));
       await expect.poll(() => outputs(office, one.thread), handled).toContain(`"session_id":"${one.thread}"`);
+      // Only its hook told the server where the thread works.
+      expect(outputs(office, one.thread)).toContain(`"project":"${sent.project}"`);
       await Promise.all([one.terminal.end(), two.terminal.end()]);
     });
 
