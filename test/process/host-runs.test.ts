@@ -59,7 +59,7 @@ describe('[HOST-232] runs of real hosts', () => {
   it('in CI a host that is missing fails, and none is skipped in silence', async () => {
     const files = {
       codex: 'test/hosts/codex/plugin.test.ts',
-      claude: 'test/hosts/claude-code/print.test.ts',
+      claude: 'test/hosts/claude-code/install.test.ts',
     };
     const { code, said } = await run(['run', ...Object.values(files)], { CI: '1' });
     expect(code).toBe(1);

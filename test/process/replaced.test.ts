@@ -21,6 +21,15 @@ afterEach(() => acp.home.end());
 const line = 'replaced by a newer connection for this session; stopping.\n';
 const thread = '0199aaaa-0000-7000-8000-000000000001';
 
+/** Empty for a process that has just ended. */
+function environmentOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/environ`, 'utf8');
+  } catch {
+    return '';
+  }
+}
+
 /** Another process registers the session as it is registered. */
 async function replace(session_id: string, adapter_kind: string): Promise<void> {
   const card = (await acp.cards()).find((one) => one.session_id === session_id);
@@ -68,9 +77,7 @@ it('[SES-043] a runner of Claude, Codex or an ACP agent says its line and exits 
     expect(runner.stderr()).toBe(`${before}${line}`);
   }
   const companions = () =>
-    processesWith('companion').filter(({ pid }) =>
-      readFileSync(`/proc/${pid}/environ`, 'utf8').includes(`HOME=${home.dir}`),
-    );
+    processesWith('companion').filter(({ pid }) => environmentOf(pid).includes(`HOME=${home.dir}`));
   expect(companions()).toHaveLength(1);
   await replace(thread, 'codex-queue');
   await until('the companion has ended', () => companions().length === 0);
