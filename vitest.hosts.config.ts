@@ -7,6 +7,8 @@ const leftOut = [
   'speed/*',
   'claude-code/{states,storm,listener,recipient,gate,channel,journey,print}',
   'codex/{release,managed,window,doctor,identity}',
+  // Half a gigabyte, which is not installed everywhere.
+  'acp/plugin',
   'truth/*',
 ];
 

@@ -5,6 +5,7 @@ import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { connect } from 'node:net';
 import path from 'node:path';
+import { startTime } from '../src/platform/processes.ts';
 import { pause } from './metric.ts';
 
 type Env = Record<string, string>;
@@ -125,6 +126,26 @@ export function startListener(program: string, home: Home, session: string): Lis
   child.stderr?.resume();
   child.stdin?.end(JSON.stringify({ session_id: session }));
   return { pid: child.pid as number, exit: exitOf(child) };
+}
+
+/** The companion of a Codex thread, which this process stands for. Resolves once it is registered. */
+export async function startCompanion(program: string, home: Home, thread: string): Promise<Process> {
+  const child = start([program, 'companion'], home);
+  const host = { pid: process.pid, start_time: startTime(process.pid) };
+  const task = { thread, workspace: home.project, host, program: 'codex', shared: false };
+  const answered = new Promise<string>((resolve) =>
+    child.stdout?.once('data', (text) => resolve(String(text))),
+  );
+  child.stdin?.write(`${JSON.stringify(task)}\n`);
+  const answer = await answered;
+  if (!answer.includes('registered')) throw new Error(`the companion did not register: ${answer}`);
+  return {
+    pid: child.pid as number,
+    end: async () => {
+      child.kill('SIGTERM');
+      await exitOf(child);
+    },
+  };
 }
 
 /** What Claude Code gives its children; this process stands for the host. */

@@ -8,7 +8,7 @@ import { parseArgs } from 'node:util';
 import { adapterWake } from './adapter.ts';
 import { busyChild, busySenders } from './busy-senders.ts';
 import { conditionsAt, load } from './conditions.ts';
-import { idleWakeUps } from './idle.ts';
+import { fiftySessions, idleWakeUps } from './idle.ts';
 import { inboxOfTwenty } from './inbox.ts';
 import { listenerWake } from './listener.ts';
 import { localSend } from './local-send.ts';
@@ -33,6 +33,7 @@ const measurements: Readonly<Record<string, (plan: Plan) => Outcome[] | Promise<
   7: idleMemory,
   8: sessionMemory,
   9: idleWakeUps,
+  fifty: fiftySessions,
   10: busySenders,
   11: routerWrites,
   13: inboxOfTwenty,

@@ -39,7 +39,10 @@ export const layers: Readonly<Record<string, Layer>> = {
   hosts: {
     imports: pure,
     vendors: ['node:*'],
-    siblings: { vendors: { acp: ['@agentclientprotocol/sdk'], codex: ['ws'] } },
+    siblings: {
+      vendors: { acp: ['@agentclientprotocol/sdk'], codex: ['ws'] },
+      shared: ['process-group'],
+    },
   },
 
   router: { imports: [...pure, ...useCases], vendors: ['node:*'] },
@@ -86,8 +89,8 @@ export const layers: Readonly<Record<string, Layer>> = {
         'codex-server',
         'companions',
         'companion-start',
-        'configured',
         'injected',
+        'runner',
       ],
     },
   },

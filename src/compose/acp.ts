@@ -13,17 +13,18 @@ import { say } from '../platform/stderr.ts';
 import { Fault, failureLine } from '../protocol/errors.ts';
 import { type HostConfig, startedHosts } from '../protocol/host-config.ts';
 import { hex } from '../protocol/id.ts';
-import { harmless, quoted } from '../protocol/json.ts';
+import { quoted } from '../protocol/json.ts';
 import { limits } from '../protocol/limits.ts';
 import { type Conversation, converse } from '../surfaces/terminal/conversation.ts';
 import { environmentOf, readConfig, readConfigPath } from './configured.ts';
-import { endOnSignal, endReplaced } from './ending.ts';
+import { endReplaced } from './ending.ts';
 import { note, orFail } from './failure.ts';
 import { agentEnvironment, type Injected, injectedServer, toolsMark } from './injected.ts';
 import { type Local, openLocal } from './local.ts';
 import { projectOf } from './project.ts';
 import { reachable, type Session } from './reachable.ts';
 import { principalOf, recipientIgnored } from './recipient.ts';
+import { line, type RunnerEnd, runnerEnd } from './runner.ts';
 
 export function main(words: readonly string[]): Promise<void> {
   return orFail(words, async (rest) => {
@@ -34,7 +35,14 @@ export function main(words: readonly string[]): Promise<void> {
     // Git may be late on a busy machine, and here nobody asks again later.
     const project = await find().catch(find);
     const local = await openLocal(environmentOf(config));
-    run({ local, config, project, session: sessionOf(local, config) });
+    const session = sessionOf(local, config);
+    try {
+      run({ local, config, project, session });
+    } catch (error) {
+      removeMark(toolsMark(local.places, session.id));
+      local.close();
+      throw error;
+    }
   });
 }
 
@@ -63,13 +71,8 @@ interface Running {
   mark: string;
   talk?: Conversation | undefined;
   reach?: ReturnType<typeof reachable>;
-  ending: boolean;
-  end(): void;
-  /** Says it, and ends with status 1; nothing, where the end has begun. */
-  fail(text: string): void;
+  end: RunnerEnd;
 }
-
-const line = (text: string): void => say(`postbell: ${harmless(text)}\n`);
 
 function run(of: Run): void {
   const { local, config, session } = of;
@@ -90,19 +93,12 @@ function run(of: Run): void {
     agent,
     acp,
     mark,
-    ending: false,
-    end: endOnSignal(() => close(local, running)),
-    fail: (text) => {
-      if (running.ending) return;
-      process.exitCode = 1;
-      say(text);
-      running.end();
-    },
+    end: runnerEnd(() => close(local, running)),
   };
   const gone = async (): Promise<void> => {
     acp.gone();
     const how = await atMost(clock, agent.ended, exitWaitMs);
-    running.fail(`postbell: the agent ${how ?? 'closed its connection'}; this session ends\n`);
+    running.end.failing(`postbell: the agent ${how ?? 'closed its connection'}; this session ends\n`);
   };
   void agent.ended.then(gone);
   const link = linkTo(agent, acp, () => void gone());
@@ -111,22 +107,22 @@ function run(of: Run): void {
     if (error instanceof LinkClosed) return;
     const refused = error instanceof AgentRefused;
     const said = refused ? `the agent refused to begin: ${quoted(error.message)}` : '';
-    running.fail(refused ? `postbell: ${said}\n` : failureLine(error, false));
+    running.end.failing(refused ? `postbell: ${said}\n` : failureLine(error, false));
   });
 }
 
 /** Registers nothing before the agent has a session, and is known to have our tools or to have had the time for it. */
 async function begin(of: Run, running: Running, began: Promise<AgentName>): Promise<void> {
   const { local, project, session, config } = of;
-  const { acp, mark, end, fail } = running;
+  const { acp, mark, end } = running;
   const named = await atMost(local.clock, began, limits.acpStartWaitMs);
-  if (named === undefined) return fail('postbell: the agent has not begun a session in time\n');
+  if (named === undefined) return end.failing('postbell: the agent has not begun a session in time\n');
   const called = quoted(`${named.name} ${named.version}`);
   const unsure = untried(named);
   if (unsure !== undefined) line(`${called}: ${unsure}`);
   const loaded = toolsLoadedBy(mark);
   await untilLoaded(local, loaded);
-  if (running.ending || acp.isGone()) return;
+  if (end.begun || acp.isGone()) return;
   if (!loaded())
     line(`the agent has not loaded the tools of Postbell (${toolsNotLoaded}); this session cannot be rung`);
   const onStop = (stop: Stop, attemptId: string | undefined): void => recordStop(local, stop, attemptId);
@@ -136,15 +132,14 @@ async function begin(of: Run, running: Running, began: Promise<AgentName>): Prom
     bell: acpBell({ session: acp, hostKind: session.host, toolsLoaded: loaded, onStop }),
     turnAtMs: () => local.clock.elapsedMs(),
     ...(config.work_summary !== undefined && { summary: config.work_summary }),
-    onReplaced: () => endReplaced(end),
+    onReplaced: () => endReplaced(end.now),
   });
   line(`session ${session.id} of ${called} gets the mail of ${quoted(session.principal)}`);
-  running.talk = openTerminal(acp, end);
+  running.talk = openTerminal(acp, end.now);
 }
 
 /** Nobody rings any more when the turn that runs is stopped. The agent ends whatever else fails. */
 async function close(local: Local, running: Running): Promise<void> {
-  running.ending = true;
   running.talk?.close();
   removeMark(running.mark);
   try {

@@ -187,9 +187,16 @@ export class CodexServer {
 
   async #summarize(summary: string): Promise<Result<object>> {
     const { thread } = this.#bound ?? {};
-    if (this.#reach !== undefined) await this.#reach.summarize(summary);
-    else if (thread === undefined || !(await new Companions(this.#local.places, thread).tellSummary(summary)))
+    if (this.#reach !== undefined) {
+      await this.#reach.summarize(summary);
+      return { summary };
+    }
+    const companions = thread === undefined ? undefined : new Companions(this.#local.places, thread);
+    const heard = (await companions?.tellSummary(summary)) ?? 'none';
+    if (heard === 'none')
       return new Refusal('recipient_unavailable', 'this session is not registered', { reason: 'not_live' });
+    if (heard !== 'heard')
+      return new Refusal('store_busy', 'the companion of this session has not shown it in time');
     return { summary };
   }
 

@@ -8,21 +8,22 @@ import { type AskPerson, answerRequest } from '../hosts/codex/approvals.ts';
 import { managedBell, ThreadTurn } from '../hosts/codex/managed.ts';
 import { connectOwnServer, type OwnServer, startOwnServer } from '../hosts/codex/own-server.ts';
 import { atMost } from '../mailbox/patience.ts';
-import type { Environment } from '../platform/environment.ts';
 import { say } from '../platform/stderr.ts';
 import { Fault, failureLine } from '../protocol/errors.ts';
 import type { HostConfig } from '../protocol/host-config.ts';
 import { hex } from '../protocol/id.ts';
-import { harmless, isObject, quoted } from '../protocol/json.ts';
+import { isObject, quoted } from '../protocol/json.ts';
 import { limits } from '../protocol/limits.ts';
 import { type Conversation, converse } from '../surfaces/terminal/conversation.ts';
 import { environmentOf, readConfig, readConfigPath } from './configured.ts';
-import { endOnSignal, endReplaced } from './ending.ts';
+import { endReplaced } from './ending.ts';
 import { orFail } from './failure.ts';
+import { ownServer } from './injected.ts';
 import { type Local, openLocal } from './local.ts';
 import { projectOf } from './project.ts';
 import { reachable } from './reachable.ts';
 import { principalOf, recipientIgnored } from './recipient.ts';
+import { line, outsideSessions, type RunnerEnd, runnerEnd } from './runner.ts';
 
 export function main(words: readonly string[]): Promise<void> {
   return orFail(words, async (rest) => {
@@ -67,13 +68,9 @@ interface Running {
   turn: ThreadTurn;
   reach?: ReturnType<typeof reachable>;
   talk?: Conversation | undefined;
-  ending: boolean;
-  end(): void;
-  /** Says it, and ends with status 1; nothing, where the end has begun. */
-  fail(text: string): void;
+  end: RunnerEnd;
 }
 
-const line = (text: string): void => say(`postbell: ${harmless(text)}\n`);
 const requestWaitMs = 30_000;
 /** From the end of the connection to that of the process. */
 const exitWaitMs = 2_000;
@@ -81,31 +78,16 @@ const exitWaitMs = 2_000;
 function run(of: Run): void {
   const { local, workspace, socketPath } = of;
   const { clock } = local;
-  const environment = environmentFor(local.environment);
+  // A plugin in it acts as this session, and rings nobody.
+  const environment = { ...outsideSessions(local.environment), POSTBELL_LISTENER: 'off' };
   const codex = startOwnServer({ program: 'codex', socketPath, directory: workspace, environment, clock });
   const running: Running = {
     codex,
     turn: new ThreadTurn(() => running.thread),
-    ending: false,
-    end: endOnSignal(() => close(local, running)),
-    fail: (text) => {
-      if (running.ending) return;
-      process.exitCode = 1;
-      say(text);
-      running.end();
-    },
+    end: runnerEnd(() => close(local, running)),
   };
-  void codex.ended.then((how) => running.fail(`postbell: Codex ${how}; this session ends\n`));
-  begin(of, running).catch((error: unknown) => running.fail(failureLine(error, false)));
-}
-
-/** What names a session of somebody else is not that of this thread. */
-function environmentFor(environment: Environment): Environment {
-  const foreign =
-    /^(POSTBELL_SESSION|CODEX_(THREAD_ID|SESSION_ID|TOOL_CALL_ID|CI)|CLAUDE_(PID|PROJECT_DIR|CODE_SESSION_ID|CODE_MESSAGING_.*))$/;
-  const own = Object.entries(environment).filter(([name]) => !foreign.test(name));
-  // A plugin in it acts as this session, and rings nobody.
-  return { ...Object.fromEntries(own), POSTBELL_LISTENER: 'off' };
+  void codex.ended.then((how) => running.end.failing(`postbell: Codex ${how}; this session ends\n`));
+  begin(of, running).catch((error: unknown) => running.end.failing(failureLine(error, false)));
 }
 
 /** Registers nothing before the thread is there. */
@@ -122,18 +104,21 @@ async function begin(of: Run, running: Running): Promise<void> {
       onRequest: (method, params) => answerRequest(method, params, ask),
     },
   );
-  if (running.ending) return server?.close();
-  if (server === undefined) return running.fail('postbell: the app-server of Codex has not begun in time\n');
+  if (running.end.begun) return server?.close();
+  if (server === undefined)
+    return running.end.failing('postbell: the app-server of Codex has not begun in time\n');
   running.server = server;
-  const started = await server.request('thread/start', { cwd: workspace });
-  if (running.ending) return;
+  // So that its model can read what it is rung for, whether the plugin is installed or not.
+  const config = { 'mcp_servers.postbell': ownServer(local) };
+  const started = await server.request('thread/start', { cwd: workspace, config });
+  if (running.end.begun) return;
   const thread =
     'result' in started && isObject(started.result.thread) ? started.result.thread.id : undefined;
-  if (typeof thread !== 'string') return running.fail('postbell: Codex has not made a thread\n');
+  if (typeof thread !== 'string') return running.end.failing('postbell: Codex has not made a thread\n');
   running.thread = thread;
   void server.closed.then(async () => {
     const how = await atMost(local.clock, running.codex.ended, exitWaitMs);
-    running.fail(`postbell: Codex ${how ?? 'closed its connection'}; this session ends\n`);
+    running.end.failing(`postbell: Codex ${how ?? 'closed its connection'}; this session ends\n`);
   });
   register(of, running, server, thread);
 }
@@ -148,7 +133,7 @@ function register(
   if (ignored !== undefined) say(`${ignored}\n`);
   const situation = { configured: config.principal_id };
   const principal = principalOf(local.environment, 'codex', thread, situation);
-  const isGone = (): boolean => running.ending;
+  const isGone = (): boolean => running.end.begun;
   let turnAtMs = local.clock.elapsedMs();
   running.reach = reachable(local, {
     session: { id: thread, host: 'codex', process: undefined, generated: false, principal },
@@ -159,7 +144,7 @@ function register(
       return turnAtMs;
     },
     ...(config.work_summary !== undefined && { summary: config.work_summary }),
-    onReplaced: () => endReplaced(running.end),
+    onReplaced: () => endReplaced(running.end.now),
   });
   line(`thread ${thread} of Codex gets the mail of ${quoted(principal)}`);
 }
@@ -184,7 +169,6 @@ const interruptWaitMs = 500;
 
 /** Nobody rings any more when the turn that runs is interrupted, by which what it started ends. */
 async function close(local: Local, running: Running): Promise<void> {
-  running.ending = true;
   const { server, thread, turn, codex, talk } = running;
   talk?.close();
   try {

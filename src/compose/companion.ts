@@ -24,7 +24,7 @@ import { sessionScopedPrincipal } from '../protocol/scope.ts';
 import { replacedLine } from '../protocol/session.ts';
 import { recordHostPlace } from '../sessions/release.ts';
 import { codexEnvironment } from './codex-place.ts';
-import { Companions, heard } from './companions.ts';
+import { answers, Companions } from './companions.ts';
 import { endOnSignal } from './ending.ts';
 import { stillRuns } from './identity.ts';
 import { type Local, openLocal } from './local.ts';
@@ -154,8 +154,8 @@ function principalOf({ environment }: Local, { thread, workspace, shared }: Comp
 }
 
 interface Control extends Omit<Company, 'lock'> {
-  /** A socket that stays. */
-  former: string | undefined;
+  /** Sockets that stay. */
+  former: readonly string[];
   /** @returns whether it was done */
   obey(request: CompanionVerb): Promise<boolean>;
 }
@@ -164,12 +164,7 @@ interface Control extends Omit<Company, 'lock'> {
 async function openControl({ local, task, companions, former, obey }: Control) {
   const token = hex(local.random.bytes(32));
   const socket = companions.socketFile(hex(local.random.bytes(4)));
-  const control = await listenPrivately(socket, async (line) => {
-    const request = readCompanionRequest(line);
-    if (request === undefined || !equalSecrets(request.token, token)) return undefined;
-    return (await obey(request)) ? heard : '{"ok":false}';
-  });
-  const record = (state: CompanionRecord['state']): void =>
+  const record = (state: CompanionRecord['state'], inode?: string): void =>
     companions.write({
       version: 1,
       pid: process.pid,
@@ -178,15 +173,22 @@ async function openControl({ local, task, companions, former, obey }: Control) {
       workspace: task.workspace,
       token,
       socket,
-      inode: control.inode,
       state,
-      ...(former !== undefined && { former }),
+      ...(inode !== undefined && { inode }),
+      ...(former.length > 0 && { former }),
     });
+  // Before the socket: killed between the two it would leave one that nothing accounts for.
   record('starting');
+  const control = await listenPrivately(socket, async (line) => {
+    const request = readCompanionRequest(line);
+    if (request === undefined || !equalSecrets(request.token, token)) return undefined;
+    return (await obey(request)) ? answers.heard : answers.declined;
+  });
+  record('starting', control.inode);
   return {
     registered: () => {
       try {
-        record('registered');
+        record('registered', control.inode);
       } catch (error) {
         companions.log(`its record cannot be written: ${reasonOf(error)}`);
       }

@@ -1,7 +1,7 @@
 // The records of companions in `runtime/`: who accompanies which thread, and what to do about one that is there already. A
 // companion's socket has a name of its own, so that what somebody left behind is never in the way, and never removed by mistake.
 
-import { readdirSync, rmSync } from 'node:fs';
+import { lstatSync, readdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { sha256Hex } from '../crypto/hash.ts';
 import { systemClock } from '../platform/clock.ts';
@@ -10,8 +10,12 @@ import { readPrivateFile, replacePrivateFile } from '../platform/files.ts';
 import type { Places } from '../platform/paths.ts';
 import { appendLine } from '../platform/private-log.ts';
 import { isAlive, startTime } from '../platform/processes.ts';
-import type { CompanionRecord, CompanionRequest } from '../protocol/companion.ts';
-import { readCompanionRecord } from '../protocol/companion.ts';
+import {
+  type CompanionHeard,
+  type CompanionRecord,
+  type CompanionVerb,
+  readCompanionRecord,
+} from '../protocol/companion.ts';
 import { Fault } from '../protocol/errors.ts';
 import { checkSocket } from '../router/socket-owner.ts';
 
@@ -59,36 +63,34 @@ export class Companions {
   /**
    * Makes room for a new companion: one that runs is asked to go, what a dead one left is removed. Fault `companion_busy` where
    * one does not go, or a socket lies there that no record accounts for.
-   * @returns a socket that stays, for the next record to account for
+   * @returns sockets that stay, for the next record to account for
    */
-  async makeRoom(): Promise<string | undefined> {
+  async makeRoom(): Promise<string[]> {
     const record = this.read();
     if (record !== undefined) await this.#end(record);
-    const known = [record?.socket, record?.former];
+    const known = [record?.socket, ...(record?.former ?? [])];
     const there = readdirSync(this.#places.runtime)
       .filter((name) => name.startsWith(`${this.#stem}-`) && name.endsWith('.sock'))
       .map((name) => path.join(this.#places.runtime, name));
     const foreign = there.find((file) => !known.includes(file));
     if (foreign !== undefined) throw busy(`${foreign} is of no companion on record`);
-    return there[0];
+    return there;
   }
 
-  /** The session has ended, in this workspace. @returns whether a companion heard of it */
-  async tellEnd(workspace: string): Promise<boolean> {
+  /** The session has ended, in this workspace. */
+  async tellEnd(workspace: string): Promise<CompanionHeard> {
     const record = this.read();
-    if (record === undefined) return false;
-    if (!runs(record)) {
-      this.#clean(record, 'at the end of its session');
-      return false;
-    }
-    return (await ask(record, { token: record.token, verb: 'end', workspace })) === heard;
+    if (record === undefined) return 'none';
+    if (runs(record)) return tell(record, { verb: 'end', workspace });
+    this.#clean(record, 'at the end of its session');
+    return 'none';
   }
 
-  /** What the session works on. @returns whether its companion shows it */
-  async tellSummary(text: string): Promise<boolean> {
+  /** What the session works on, for its companion to show. */
+  async tellSummary(text: string): Promise<CompanionHeard> {
     const record = this.read();
-    if (record === undefined || !runs(record)) return false;
-    return (await ask(record, { token: record.token, verb: 'summary', text })) === heard;
+    if (record === undefined || !runs(record)) return 'none';
+    return tell(record, { verb: 'summary', text });
   }
 
   /** A log that cannot be written, as on a full disk, ends nothing. */
@@ -103,7 +105,7 @@ export class Companions {
 
   async #end(record: CompanionRecord): Promise<void> {
     if (!runs(record)) return this.#clean(record, 'at a start');
-    await ask(record, { token: record.token, verb: 'replace' });
+    await tell(record, { verb: 'replace' });
     const untilMs = systemClock.elapsedMs() + makeRoomMs;
     while (runs(record)) {
       if (systemClock.elapsedMs() > untilMs) throw busy(`the companion ${record.pid} does not make room`);
@@ -124,16 +126,18 @@ export class Companions {
   }
 }
 
-/** What a companion answers that did what it was asked. */
-export const heard = '{"ok":true}';
-
 const busy = (why: string): Fault => new Fault('companion_busy', why);
 
 const runs = ({ pid, start_time }: CompanionRecord): boolean => isAlive(pid) && startTime(pid) === start_time;
 
+/** What a companion answers that did what it was asked, and one that did not. */
+export const answers = { heard: '{"ok":true}', declined: '{"ok":false}' } as const;
+
 /** The token goes only to a socket of this account alone. Fault `insecure_path`. */
-async function ask({ socket }: CompanionRecord, request: CompanionRequest): Promise<string | undefined> {
-  if (inodeOf(socket) === undefined) return undefined;
+async function tell({ socket, token }: CompanionRecord, verb: CompanionVerb): Promise<CompanionHeard> {
+  if (lstatSync(socket, { throwIfNoEntry: false }) === undefined) return 'unheard';
   checkSocket(socket);
-  return askPrivately(socket, JSON.stringify(request), systemClock, askWaitMs);
+  const answer = await askPrivately(socket, JSON.stringify({ token, ...verb }), systemClock, askWaitMs);
+  if (answer === answers.heard) return 'heard';
+  return answer === answers.declined ? 'declined' : 'unheard';
 }

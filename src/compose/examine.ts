@@ -103,11 +103,13 @@ const missing = { state: 'missing' } as const;
 const closed = (why: string) => ({ state: 'closed', why }) as const;
 
 function lookAtClaude(environment: Environment): ClaudeFacts {
+  const program = onPath(environment, 'claude').find(({ dangling }) => !dangling)?.path;
   return claudeFacts({
     configDirectory: setting(environment, 'CLAUDE_CONFIG_DIR'),
     home: accountHome(environment),
     project: process.cwd(),
-    program: onPath(environment, 'claude').find(({ dangling }) => !dangling)?.path,
+    program,
+    programFile: program === undefined ? undefined : realPathOf(program),
     read: textOf,
     isThere: (file) => lookAt(file).state !== 'missing',
     launches: (root) => launchedFrom(environment, root),

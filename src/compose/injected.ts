@@ -5,6 +5,7 @@ import path from 'node:path';
 import { fileName } from '../crypto/file-name.ts';
 import type { Environment } from '../platform/environment.ts';
 import type { Places } from '../platform/paths.ts';
+import { outsideSessions } from './runner.ts';
 
 /** Whose process it is. */
 export interface Injected {
@@ -21,37 +22,33 @@ export const toolsMark = ({ runtime }: Pick<Places, 'runtime'>, sessionId: strin
 
 /** This very program, on this very store, as this session. */
 export function injectedServer(of: Injected) {
-  const { places, environment, sessionId, workspace } = of;
-  const words = ['mcp', '--session', sessionId, '--no-register', '--workspace', workspace];
+  const words = ['--session', of.sessionId, '--no-register', '--workspace', of.workspace];
+  const { command, args, env } = ownServer(of);
+  return { command, words: [...args, ...words], environment: { ...env, ...asSession(of) } };
+}
+
+/** In the shape of a host's settings, for a host that says with each call who calls: it rings nobody. */
+export function ownServer({ places, environment }: Pick<Injected, 'places' | 'environment'>) {
   // Some agents start servers with hardly any of their own variables.
   const passed = ['POSTBELL_STORAGE_QUOTA_BYTES', 'POSTBELL_KEY', 'POSTBELL_PEERS', 'XDG_CONFIG_HOME'];
   const more = passed.flatMap((name) => {
     const value = environment[name];
     return value === undefined ? [] : [[name, value] as const];
   });
-  return {
-    command: process.execPath,
-    words: [path.join(__dirname, 'postbell.cjs'), ...words],
-    environment: {
-      ...Object.fromEntries(more),
-      ...asSession(of),
-      POSTBELL_DB: places.database,
-      POSTBELL_ROUTER_SOCKET: places.routerSocket,
-    },
+  const env: Record<string, string> = {
+    ...Object.fromEntries(more),
+    POSTBELL_LISTENER: 'off',
+    POSTBELL_DB: places.database,
+    POSTBELL_ROUTER_SOCKET: places.routerSocket,
   };
+  return { command: process.execPath, args: [path.join(__dirname, 'postbell.cjs'), 'mcp'], env };
 }
-
-/** Another host's session, where this runner was started inside one: the agent is no part of it. */
-const others =
-  /^(?:CLAUDECODE|CLAUDE_PID|CLAUDE_PROJECT_DIR|CLAUDE_CODE_(?:SESSION_ID|ENTRYPOINT|SESSION_ATTENDED|MESSAGING_\w+)|CODEX_THREAD_ID|POSTBELL_CHANNELS)$/;
 
 /** What the agent is started with: what a plugin of ours inside it needs to be this session, and to ring nobody. */
-export function agentEnvironment(of: Injected): Record<string, string> {
-  const kept = Object.entries(of.environment).filter(
-    (entry): entry is [string, string] => entry[1] !== undefined && !others.test(entry[0]),
-  );
-  return { ...Object.fromEntries(kept), ...asSession(of) };
-}
+export const agentEnvironment = (of: Injected): Record<string, string> => ({
+  ...outsideSessions(of.environment),
+  ...asSession(of),
+});
 
 const asSession = ({ sessionId, principal }: Injected) => ({
   POSTBELL_SESSION: sessionId,

@@ -62,16 +62,6 @@ export type RingOutcome =
   /** The host may or may not have taken it. `stale_generation`: nothing was rung, since the ring came too late to count. */
   | { outcome: 'unknown'; code: ErrorCode };
 
-/** What became of an item in the host's own queue that the host was asked to begin. */
-export type ReleaseOutcome =
-  | 'started'
-  | 'taken'
-  | 'busy'
-  | 'foreign_input'
-  | 'no_answer'
-  | 'refused'
-  | 'no_daemon';
-
 export interface Bell {
   describe(): BellDescription;
   /** Cheap: rings nothing and changes nothing. */
@@ -81,8 +71,6 @@ export interface Bell {
    * later is answered all the same.
    */
   ring(item: RingItem, abort: AbortSignal): Promise<RingOutcome>;
-  /** Asks the host to begin with what lies in its queue; absent where it has none. */
-  release?(submission: Json): Promise<ReleaseOutcome>;
   /** Rings no more and lets go of the host. */
   close(reason: string): void;
 }

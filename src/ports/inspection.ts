@@ -112,6 +112,8 @@ export interface ClaudeFacts {
   present: boolean;
   /** `claude` on PATH. */
   program?: string;
+  /** Of that program, where the place it lies in says so. */
+  version?: string;
   /** Files that say nothing: closed to this account, or no JSON. */
   unread: readonly { path: string; why: string }[];
   /** Files that were read here and that the host does not read. */

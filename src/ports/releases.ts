@@ -1,7 +1,5 @@
 // What the store holds of the queues of hosts: where they lie, and which notices in them are still to be started.
 
-import type { ReleaseOutcome } from './bell.ts';
-
 export interface Releases {
   /** Where the newest process that rang one of these ids said that the host lies. */
   place(sessionIds: readonly string[]): HostPlace | undefined;
@@ -29,6 +27,16 @@ export interface QueuedNotice {
   /** Undefined where nobody said: the program that PATH finds, with its default home. */
   place: HostPlace | undefined;
 }
+
+/** What became of an item in the host's own queue that the host was asked to begin. */
+export type ReleaseOutcome =
+  | 'started'
+  | 'taken'
+  | 'busy'
+  | 'foreign_input'
+  | 'no_answer'
+  | 'refused'
+  | 'no_daemon';
 
 /**
  * Asks the host of a thread to begin with exactly that notice, unless its queue holds something that is not ours. A throw

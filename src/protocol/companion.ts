@@ -32,11 +32,11 @@ export interface CompanionRecord {
   workspace: string;
   token: string;
   socket: string;
-  /** Of the socket; absent in records of an earlier format. */
+  /** Of the socket; absent before that is bound, and in records of an earlier format. */
   inode?: string;
   state: 'starting' | 'registered';
-  /** A socket of an earlier companion that may not be removed, and is in nobody's way. */
-  former?: string;
+  /** Sockets of earlier companions that may not be removed, and are in nobody's way. */
+  former?: readonly string[];
 }
 
 /**
@@ -48,6 +48,12 @@ export type CompanionVerb =
   | { verb: 'end'; workspace: string }
   | { verb: 'summary'; text: string };
 export type CompanionRequest = { token: string } & CompanionVerb;
+
+/**
+ * What became of a request. `declined`: it was heard, and is not for this companion to do; `unheard`: no answer in time, so that it may
+ * be done or not; `none`: no companion is there.
+ */
+export type CompanionHeard = 'heard' | 'declined' | 'unheard' | 'none';
 
 /** Undefined for what is no record. */
 export function readCompanionRecord(text: string): CompanionRecord | undefined {
@@ -61,10 +67,14 @@ export function readCompanionRecord(text: string): CompanionRecord | undefined {
     texts &&
     typeof thread === 'string' &&
     isThreadId(thread) &&
-    [inode, former].every((one) => one === undefined || typeof one === 'string') &&
+    (inode === undefined || typeof inode === 'string') &&
+    (former === undefined || isTexts(former)) &&
     (state === 'starting' || state === 'registered');
   return known ? (record as unknown as CompanionRecord) : undefined;
 }
+
+const isTexts = (value: unknown): boolean =>
+  Array.isArray(value) && value.every((one) => typeof one === 'string');
 
 export function readCompanionTask(text: string): CompanionTask | undefined {
   const task = parse(text);

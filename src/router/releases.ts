@@ -28,9 +28,10 @@ export class QueueReleases {
   look(): void {
     if (this.#closing.signal.aborted) return;
     const { store, clock } = this.#ports;
-    for (const row of store.read((tx) => tx.releases.due(clock.nowMs(), lookedAt))) {
+    const due = store.read((tx) => tx.releases.due(clock.nowMs(), lookedAt));
+    for (const row of due) {
       if (this.#underWay.size >= limits.releasesAtOnceMax) return;
-      if (!this.#underWay.has(row.thread_id)) this.#begin(row);
+      if (!this.#underWay.has(row.thread_id)) this.#begin(row, due.filter(isSameNotice(row)));
     }
   }
 
@@ -40,14 +41,19 @@ export class QueueReleases {
     await Promise.all(this.#underWay.values());
   }
 
-  #begin(row: ReleaseRow): void {
-    const { delivery_id, thread_id } = row;
+  #begin({ delivery_id, thread_id }: ReleaseRow, rows: readonly ReleaseRow[]): void {
     const failed = (what: string) => (error: unknown) =>
       this.#log.warn(what, { delivery_id, code: describeError(error).code });
     const onFault = failed('release not asked');
-    const work = checkRelease(this.#ports, row, { ask: this.#ask, abort: this.#closing.signal, onFault })
+    const work = checkRelease(this.#ports, rows, { ask: this.#ask, abort: this.#closing.signal, onFault })
       .catch(failed('release not written'))
       .finally(() => this.#underWay.delete(thread_id));
     this.#underWay.set(thread_id, work);
   }
 }
+
+/** One notice may ring for several deliveries. */
+const isSameNotice =
+  (one: ReleaseRow) =>
+  (other: ReleaseRow): boolean =>
+    other === one || (other.submission_id !== null && other.submission_id === one.submission_id);

@@ -3,9 +3,8 @@
 // item; the outcome is one fact. It says what became of the item in the queue, and nothing of reading.
 
 import { newId, timestamp } from '../mailbox/desk.ts';
-import type { ReleaseOutcome } from '../ports/bell.ts';
 import type { Acceptance } from '../ports/presence.ts';
-import type { AskQueue, HostPlace, QueueItem, ReleaseRow } from '../ports/releases.ts';
+import type { AskQueue, HostPlace, QueueItem, ReleaseOutcome, ReleaseRow } from '../ports/releases.ts';
 import type { Tx } from '../ports/store.ts';
 import { isObject, type Json } from '../protocol/json.ts';
 import { limits } from '../protocol/limits.ts';
@@ -55,20 +54,20 @@ export async function recordHostPlace(ports: Ports, session_id: string, place: H
 export type Asked = ReleaseOutcome | 'failed' | 'no_submission_id';
 
 /**
- * One check of a row that is due: the intake ends it without a record, else the host is asked. After `abort` the row stays
- * as it is, for the next router.
+ * One check of the rows of one notice that are due: an intake ends its row without a record, for the rest the host is asked,
+ * once. After `abort` the rows stay as they are, for the next router.
  * @param onFault told why a question failed
  */
 export async function checkRelease(
   ports: Ports,
-  row: ReleaseRow,
+  rows: readonly ReleaseRow[],
   { ask, abort, onFault }: { ask: AskQueue; abort: AbortSignal; onFault: (error: unknown) => void },
 ): Promise<void> {
-  const takenIn = ports.store.read((tx) => tx.receipts.has(row.delivery_id, 'intake'));
-  const asked = takenIn ? undefined : await askFor(ports, row, ask, abort, onFault);
+  const open = ports.store.read((tx) => rows.find((row) => !tx.receipts.has(row.delivery_id, 'intake')));
+  const asked = open === undefined ? undefined : await askFor(ports, open, ask, abort, onFault);
   if (abort.aborted) return;
   const recorded = await recordPatiently(ports, () =>
-    ports.store.write((tx) => settle(tx, ports, row, asked)),
+    ports.store.write((tx) => rows.map((row) => settle(tx, ports, row, asked)).includes(true)),
   );
   if (recorded) ports.wake.touch();
 }

@@ -129,6 +129,21 @@ describe('the ACP bell', () => {
     expect(outcome).toEqual(accepted);
   });
 
+  it('takes no late word on a call of the turn before for its first', async () => {
+    session.type('a first prompt');
+    update({ sessionUpdate: 'tool_call', toolCallId: 'c' });
+    newest().answer({ stopReason: 'end_turn' });
+    await settle();
+    let outcome: unknown;
+    void ring().then((known) => (outcome = known));
+    update({ sessionUpdate: 'tool_call_update', toolCallId: 'c', status: 'completed' });
+    await settle();
+    expect([prompts().length, outcome]).toEqual([2, undefined]);
+    update({ sessionUpdate: 'tool_call_update', toolCallId: 'd', status: 'completed' });
+    await settle();
+    expect(outcome).toEqual(accepted);
+  });
+
   it('is unknown where the connection is lost after the prompt was written, and refused before that', async () => {
     const ringing = ring();
     newest().fail(new LinkClosed());
@@ -143,11 +158,14 @@ describe('the ACP bell', () => {
     [-32_601, true],
     [-32_602, true],
     [-32_000, false],
-  ])('is refused by an answer of error %i', async (code, permanent) => {
-    const ringing = ring();
-    newest().fail(new AgentRefused(code, 'why'));
-    expect(await ringing).toEqual({ outcome: 'rejected', code: 'adapter_rejected', permanent });
-  });
+  ])(
+    '[HOST-010] is refused by an answer of error %i; where the agent knows no such method, for good',
+    async (code, permanent) => {
+      const ringing = ring();
+      newest().fail(new AgentRefused(code, 'why'));
+      expect(await ringing).toEqual({ outcome: 'rejected', code: 'adapter_rejected', permanent });
+    },
+  );
 
   it('is unknown after ten seconds of silence, and answers late', async () => {
     const clock = new FakeClock();

@@ -1,7 +1,6 @@
 // A router that asks about queues, over a scene: what it asked, and what the host answers as the scene says.
 
-import type { ReleaseOutcome } from '../../src/ports/bell.ts';
-import type { AskQueue, QueueItem } from '../../src/ports/releases.ts';
+import type { AskQueue, QueueItem, ReleaseOutcome } from '../../src/ports/releases.ts';
 import type { Store } from '../../src/ports/store.ts';
 import type { Registration } from '../../src/protocol/session.ts';
 import { QueueReleases } from '../../src/router/releases.ts';

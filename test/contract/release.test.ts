@@ -60,6 +60,18 @@ describe('the questions about a queued notice', () => {
     expect(rows()).toEqual([]);
   });
 
+  it('are asked once for a notice that rings for several; each of those leaves its own fact', async () => {
+    const first = await queued(desk, router);
+    await queued(desk, router, { receipt: { thread_id: thread, submission_id: `sub-of-${thread}` } });
+    await queued(desk, router);
+    await takeIn(first.message_id);
+    asking.answer = () => 'started';
+    await desk.clock.advance(25_000);
+    expect(asking.questions).toHaveLength(1);
+    expect(activations()).toEqual([woken('started'), woken('started')]);
+    expect(rows()).toEqual([]);
+  });
+
   it('[HOST-181] end with the intake and leave no record; else one is left', async () => {
     const { message_id } = await queued(desk, router);
     await desk.clock.advance(50_000);
@@ -140,7 +152,9 @@ describe('the questions about a queued notice', () => {
 
   it('are one a thread at a time, and four at once', async () => {
     const threads = ['t1', 't2', 't3', 't4', 't5'];
-    for (const session of ['t1', ...threads]) await queued(desk, router, { session });
+    const submission = { receipt: { thread_id: 't1', submission_id: 'another' } };
+    await queued(desk, router, { session: 't1', ...submission });
+    for (const session of threads) await queued(desk, router, { session });
     const answered: (() => void)[] = [];
     asking.answer = () => new Promise((resolve) => answered.push(() => resolve('started')));
     await desk.clock.advance(20_000);

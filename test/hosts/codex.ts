@@ -18,6 +18,7 @@ import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { expect } from 'vitest';
 import { hostProgram } from '../../tools/hosts.mjs';
+import { until } from '../process/home.ts';
 import {
   alive,
   answer,
@@ -240,7 +241,7 @@ async function endCompanions(home: string): Promise<void> {
     const { pid } = JSON.parse(readFileSync(path.join(runtime, name), 'utf8')) as { pid: number };
     if (!alive(pid)) continue;
     process.kill(pid, 'SIGTERM');
-    await expect.poll(() => alive(pid), { timeout: 5_000, interval: 50 }).toBe(false);
+    await until('the companion ends', () => !alive(pid), 5_000);
   }
 }
 

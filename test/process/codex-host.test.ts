@@ -48,7 +48,11 @@ describe('postbell host codex', () => {
     expect(Buffer.byteLength(socket)).toBeLessThanOrEqual(103);
     expect(server().cwd).toBe(home.project);
     expect(fake.methods()).toEqual(['initialize', 'initialized', 'thread/start']);
-    expect(asked('thread/start')[0]?.params).toEqual({ cwd: home.project });
+    const ours = { command: process.execPath, args: [program, 'mcp'] };
+    expect(asked('thread/start')[0]?.params).toMatchObject({
+      cwd: home.project,
+      config: { 'mcp_servers.postbell': ours },
+    });
 
     const sent = await codex.sendExact(String(card?.session_id), 'a body of which no argument tells');
     const receipt = { thread_id: card?.session_id, turn_id: 'turn-1', state: 'host_queued' };

@@ -75,17 +75,20 @@ describe('a sound installation of Codex', () => {
     ]);
   });
 
-  it.each(['0.160.2', '0.172.0', '1.0.0-rc.1'])('version %s is used, with a note', async (version) => {
-    say(at, { version });
-    const { verdict, row } = await examinedCodex(at);
-    expect([verdict, row('hooks').level]).toEqual(['PASS', 'pass']);
-    expect(row('mcp')).toMatchObject({
-      level: 'info',
-      text: expect.stringMatching(
-        new RegExp(`^Codex ${version} is (older|another) than the 0\\.171\\.0 that was tested;`),
-      ),
-    });
-  });
+  it.each(['0.160.2', '0.172.0', '1.0.0-rc.1'])(
+    '[HOST-010] version %s is used, with a note',
+    async (version) => {
+      say(at, { version });
+      const { verdict, row } = await examinedCodex(at);
+      expect([verdict, row('hooks').level]).toEqual(['PASS', 'pass']);
+      expect(row('mcp')).toMatchObject({
+        level: 'info',
+        text: expect.stringMatching(
+          new RegExp(`^Codex ${version} is (older|another) than the 0\\.171\\.0 that was tested;`),
+        ),
+      });
+    },
+  );
 });
 
 describe('a broken installation of Codex', () => {

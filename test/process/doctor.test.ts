@@ -1,7 +1,16 @@
 // Doctor as a person runs it: broken installations are named, sound ones are called sound, and nothing is changed.
 
 import { execFileSync } from 'node:child_process';
-import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import path from 'node:path';
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { rowIds } from '../../src/protocol/doctor.ts';
@@ -12,6 +21,7 @@ import {
   examined,
   type Installation,
   installPlugin,
+  json,
   makeInstallation,
   type Row,
   snapshot,
@@ -69,6 +79,53 @@ describe('a sound installation', () => {
       expect(stderr).toMatch(/^postbell: usage: [^\n]*\n$/);
     }
   });
+});
+
+describe('the version of Claude Code', () => {
+  /** As its own installer leaves it, and as a package of npm. */
+  const installed = {
+    natively: (version: string) => path.join(at.dir, '.local', 'share', 'claude', 'versions', version),
+    'by npm': (version: string) => {
+      const folder = path.join(at.dir, 'node_modules', '@anthropic-ai', 'claude-code');
+      json(path.join(folder, 'package.json'), { name: '@anthropic-ai/claude-code', version });
+      return path.join(folder, 'bin', 'claude.exe');
+    },
+  };
+  const put = (how: keyof typeof installed, version: string): void => {
+    const file = installed[how](version);
+    mkdirSync(path.dirname(file), { recursive: true });
+    writeFileSync(file, '#!/bin/sh\necho "$*" >> "$HOME/claude.argv"\n', { mode: 0o755 });
+    rmSync(path.join(at.bin, 'claude'));
+    symlinkSync(file, path.join(at.bin, 'claude'));
+  };
+
+  it.each(['natively', 'by npm'] as const)(
+    '[HOST-010] installed %s: one that is not the tested one is used, with a note; below the floor it is a concern',
+    async (how) => {
+      put(how, '2.1.332');
+      expect((await examined(at)).row('mcp').level).toBe('pass');
+      for (const [version, age] of [
+        ['2.1.400', 'another'],
+        ['2.1.210', 'older'],
+      ] as const) {
+        put(how, version);
+        const { verdict, row } = await examined(at);
+        const text = `Claude Code ${version} is ${age} than the 2.1.332 that was tested; it is used, and what it lacks is found by trying`;
+        expect([verdict, row('mcp')]).toMatchObject(['PASS', { level: 'info', text }]);
+      }
+      put(how, '2.1.100');
+      const { verdict, row } = await examined(at);
+      expect([verdict, row('mcp')]).toMatchObject([
+        'PASS_WITH_CONCERNS',
+        {
+          level: 'warn',
+          text: 'Claude Code 2.1.100 has no hooks that wake a session (they came with 2.1.197)',
+          hint: 'install Claude Code 2.1.332 or newer',
+        },
+      ]);
+      expect(existsSync(path.join(at.dir, 'claude.argv'))).toBe(false);
+    },
+  );
 });
 
 describe('a fresh home', () => {

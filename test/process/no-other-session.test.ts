@@ -64,8 +64,9 @@ describe('[HOST-007] nothing takes the place of', () => {
   ])('a thread %s: rejected', async (_what, answer, code) => {
     if (answer !== undefined) fakes.queue(answer);
     const file = answer === undefined ? path.join(acp.home.dir, 'gone') : path.join(fakes.bin, 'codex');
-    const queue = (notice: string) =>
-      queueNotice(systemClock, { file, environment: env }, { thread, notice });
+    // Where its own is gone, the one that PATH finds is asked.
+    const environment = answer === undefined ? { ...env, PATH: '/usr/bin:/bin' } : env;
+    const queue = (notice: string) => queueNotice(systemClock, { file, environment }, { thread, notice });
     const before = processes();
     const outcome = await queueBell({ thread, queue }).ring(item, new AbortController().signal);
     expect(outcome).toMatchObject({ outcome: 'rejected', code });

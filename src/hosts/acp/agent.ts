@@ -1,15 +1,13 @@
 // The agent's own process: started with an argument vector, in a group of its own, and ended with all that it started there.
 
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
 import type { Clock } from '../../ports/clock.ts';
+import { endGroup, endOf } from '../process-group.ts';
 
 /** Since the end began. */
 const terminateMs = 2_000;
 const killMs = 5_000;
-/** What a killed process takes to be gone; one that nobody reaps is waited for no longer. */
-const goneMs = 1_000;
-const lookMs = 25;
 
 export interface AgentProcess {
   input: Writable;
@@ -46,50 +44,10 @@ export function startAgent({ command, directory, environment, clock }: AgentStar
     input,
     output: child.stdout as Readable,
     ended: endOf(child),
-    end: (beganMs) => endGroup({ child, input, clock, beganMs }),
+    end: async (beganMs) => {
+      if (child.pid === undefined) return;
+      input.end();
+      await endGroup(child.pid, clock, { beganMs, terminateMs, killMs });
+    },
   };
-}
-
-function endOf(child: ChildProcess): Promise<string> {
-  return new Promise((resolve) => {
-    child.once('error', (error: NodeJS.ErrnoException) =>
-      resolve(`cannot be started (${error.code ?? error.name})`),
-    );
-    child.once('exit', (code, signal) =>
-      resolve(signal === null ? `ended with exit code ${code}` : `was ended by ${signal}`),
-    );
-  });
-}
-
-interface Ending {
-  child: ChildProcess;
-  input: Writable;
-  clock: Clock;
-  beganMs: number;
-}
-
-async function endGroup({ child, input, clock, beganMs }: Ending): Promise<void> {
-  const { pid } = child;
-  if (pid === undefined) return;
-  input.end();
-  let sent: NodeJS.Signals | undefined;
-  while (groupRuns(pid)) {
-    const waitedMs = clock.elapsedMs() - beganMs;
-    if (waitedMs >= killMs + goneMs) return;
-    const due = waitedMs >= killMs ? 'SIGKILL' : waitedMs >= terminateMs ? 'SIGTERM' : undefined;
-    if (due !== sent && due !== undefined) signal(pid, due);
-    sent = due;
-    await new Promise<void>((resolve) => clock.after(lookMs, resolve));
-  }
-}
-
-const groupRuns = (pid: number): boolean => signal(pid, 0);
-
-/** @returns whether anybody is left in the group */
-function signal(pid: number, name: NodeJS.Signals | 0): boolean {
-  try {
-    return process.kill(-pid, name);
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
-  }
 }

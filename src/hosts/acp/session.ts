@@ -68,8 +68,9 @@ export class AcpSession implements LinkHandlers {
   #ending = false;
   /** What a person has typed, and waits for the end of a turn. */
   readonly #typed: string[] = [];
-  /** What the agent said of each call of this turn. */
+  /** What the agent said of each call of this turn; and the calls of the one before, of which it may still say something. */
   readonly #calls = new Map<string, Record<string, unknown>>();
+  #formerCalls: ReadonlySet<string> = new Set();
   readonly #unknown = new Set<string>();
 
   constructor(options: SessionOptions) {
@@ -166,6 +167,7 @@ export class AcpSession implements LinkHandlers {
 
   #turnEnds(): void {
     this.#onTaken = undefined;
+    this.#formerCalls = new Set(this.#calls.keys());
     this.#calls.clear();
     this.#options.show?.('\n');
     this.#next();
@@ -187,6 +189,7 @@ export class AcpSession implements LinkHandlers {
       if (!beside.has(kind)) this.#noteUnknown(kind);
       return;
     }
+    if (kind === 'tool_call_update' && this.#formerCalls.has(String(update.toolCallId))) return;
     this.#onTaken?.();
     if (kind === 'agent_message_chunk') {
       const { text } = fields(update.content);

@@ -19,8 +19,9 @@ export interface Looking {
   home: string;
   /** Where doctor was started: its settings count, too. */
   project: string;
-  /** `claude` on PATH. */
+  /** `claude` on PATH, and the file that it is. */
   program: string | undefined;
+  programFile: string | undefined;
   read(file: string): Looked<string>;
   isThere(file: string): boolean;
   /** What the launcher in that folder would start. */
@@ -41,11 +42,13 @@ export function claudeFacts(looking: Looking): ClaudeFacts {
     'plugins',
   );
   const market = marketplace(markets, isThere);
+  const version = programVersion(looking);
   const plugin = pluginFacts(looking, files, { installed, markets, enabled: enabledIn(settings) });
   return {
     directory,
     present: program !== undefined || isThere(directory),
     ...(program !== undefined && { program }),
+    ...(version !== undefined && { version }),
     unread: files.unread,
     unstrict: files.unstrict,
     ...(plugin !== undefined && { plugin }),
@@ -92,6 +95,24 @@ function jsonReader({ read }: Pick<Looking, 'read'>): JsonReader {
       return json.value;
     },
   };
+}
+
+/** Packages of the host, one of them for each system. */
+const packageName = /^@anthropic-ai\/claude-code(-|$)/;
+
+/** Without running it: its own installer names the file by the version; a package says it in its manifest. */
+function programVersion({ programFile, read }: Looking): string | undefined {
+  if (programFile === undefined) return undefined;
+  const [, installed] = /\/claude\/versions\/(\d+\.\d+\.\d+)$/.exec(programFile) ?? [];
+  if (installed !== undefined) return installed;
+  const folder = path.dirname(programFile);
+  for (const at of [folder, path.dirname(folder)]) {
+    const text = read(path.join(at, 'package.json'));
+    const manifest = text.state === 'found' ? readLenientJson(text.value)?.value : undefined;
+    if (!isObject(manifest) || typeof manifest.version !== 'string') continue;
+    return packageName.test(String(manifest.name)) ? manifest.version : undefined;
+  }
+  return undefined;
 }
 
 function objectIn(json: Json, name: string): Json {

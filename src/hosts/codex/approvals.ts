@@ -33,7 +33,8 @@ const questions: Readonly<Record<string, Question>> = {
     declined: decision('decline'),
   },
   'item/permissions/requestApproval': {
-    title: ({ reason }) => `more permissions for this turn: ${text(reason, 'no reason given')}`,
+    title: ({ reason, permissions }) =>
+      `more permissions for this turn, ${JSON.stringify(permissions ?? {})}: ${text(reason, 'no reason given')}`,
     allowed: ({ permissions }) => ({ permissions: isObject(permissions) ? permissions : {}, scope: 'turn' }),
     declined: { permissions: {}, scope: 'turn' },
   },

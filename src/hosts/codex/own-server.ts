@@ -5,15 +5,14 @@ import { lstatSync, rmSync } from 'node:fs';
 import { connect } from 'node:net';
 import type { Clock } from '../../ports/clock.ts';
 import { Fault } from '../../protocol/errors.ts';
+import { endGroup, endOf } from '../process-group.ts';
 import { type AppServer, type AppServerOptions, connectAppServer } from './app-server.ts';
 
 const lookMs = 50;
 /** A loaded machine takes seconds to start it. */
 const startWaitMs = 30_000;
 /** Codex lets a running turn end first, which may take for ever. */
-const killAfterMs = 2_000;
-/** What a killed process takes to be gone. */
-const goneMs = 1_000;
+const killMs = 2_000;
 
 export interface OwnServer {
   pid: number | undefined;
@@ -41,20 +40,13 @@ export function startOwnServer(start: OwnServerStart): OwnServer {
     stdio: 'ignore',
     detached: true,
   });
-  const ended = new Promise<string>((resolve) => {
-    child.once('error', (error: NodeJS.ErrnoException) =>
-      resolve(`cannot be started (${error.code ?? error.name})`),
-    );
-    child.once('exit', (code, name) =>
-      resolve(name === null ? `ended with exit code ${code}` : `was ended by ${name}`),
-    );
-  });
   return {
     pid: child.pid,
-    ended,
+    ended: endOf(child),
     end: async () => {
-      if (child.pid !== undefined) await endGroup(child.pid, clock);
-      rmSync(socketPath, { force: true });
+      if (child.pid !== undefined)
+        await endGroup(child.pid, clock, { beganMs: clock.elapsedMs(), terminateMs: 0, killMs });
+      if (await isDead(socketPath)) rmSync(socketPath, { force: true });
     },
   };
 }
@@ -78,24 +70,14 @@ export async function connectOwnServer(
   return undefined;
 }
 
-async function endGroup(pid: number, clock: Clock): Promise<void> {
-  const beganMs = clock.elapsedMs();
-  let sent: NodeJS.Signals | undefined;
-  while (signal(pid, 0)) {
-    const waitedMs = clock.elapsedMs() - beganMs;
-    if (waitedMs >= killAfterMs + goneMs) return;
-    const due = waitedMs >= killAfterMs ? 'SIGKILL' : 'SIGTERM';
-    if (due !== sent) signal(pid, due);
-    sent = due;
-    await new Promise<void>((resolve) => clock.after(lookMs, resolve));
-  }
-}
-
-/** @returns whether anybody is left in the group */
-function signal(pid: number, name: NodeJS.Signals | 0): boolean {
-  try {
-    return process.kill(-pid, name);
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
-  }
+/** A socket at which nobody listens: where another runner was faster, it is that one's. */
+function isDead(socketPath: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(socketPath);
+    socket.on('connect', () => {
+      socket.destroy();
+      resolve(false);
+    });
+    socket.on('error', (error: NodeJS.ErrnoException) => resolve(error.code === 'ECONNREFUSED'));
+  });
 }

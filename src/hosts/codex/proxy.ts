@@ -3,6 +3,7 @@
 
 import { spawn } from 'node:child_process';
 import { Duplex } from 'node:stream';
+import { signalGroup } from '../process-group.ts';
 
 /** Of what the proxy says on stderr, as much as tells why it ended. */
 const saidCharactersMax = 4_096;
@@ -36,11 +37,7 @@ export function openProxy(program: string, environment: Readonly<Record<string, 
     ended,
     end: () => {
       if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
-      try {
-        process.kill(-child.pid, 'SIGKILL');
-      } catch {
-        // it has ended
-      }
+      signalGroup(child.pid, 'SIGKILL');
     },
   };
 }

@@ -1,9 +1,8 @@
 // Asks Codex to begin with exactly one item of a thread's queue, and only where nothing waits there that is not Postbell's:
 // Codex runs the rest of the queue after it.
 
-import type { ReleaseOutcome } from '../../ports/bell.ts';
 import type { Clock } from '../../ports/clock.ts';
-import type { QueueItem } from '../../ports/releases.ts';
+import type { QueueItem, ReleaseOutcome } from '../../ports/releases.ts';
 import { Fault } from '../../protocol/errors.ts';
 import { isObject } from '../../protocol/json.ts';
 import { type AppServer, connectAppServer, type Reply, type RpcError } from './app-server.ts';

@@ -14,6 +14,7 @@ import type {
   StoreFacts,
 } from '../../ports/inspection.ts';
 import type { Finding } from '../../protocol/doctor.ts';
+import { type KnownVersions, standingOf } from '../../protocol/host-versions.ts';
 import { quoted } from '../../protocol/json.ts';
 
 export interface DoctorFacts {
@@ -120,6 +121,23 @@ export const unseen = (why: string, hint?: string): Finding => ({
   text: `could not look: ${why}`,
   ...(hint !== undefined && { hint }),
 });
+
+/** What runs is used, whatever it is; what it lacks is found by trying. @param lacks what one below the floor has not */
+export function versionNotes(
+  host: string,
+  version: string | undefined,
+  known: KnownVersions,
+  lacks: string,
+): Finding[] {
+  if (version === undefined) return [];
+  const standing = standingOf(version, known);
+  if (standing === 'refused')
+    return [warn(`${host} ${version} has ${lacks}`, `install ${host} ${known.tested} or newer`)];
+  if (standing === 'tested') return [];
+  const age = standing === 'limited' ? 'is older than' : 'is another than';
+  const text = `${host} ${version} ${age} the ${known.tested} that was tested; it is used, and what it lacks is found by trying`;
+  return [{ level: 'info', text }];
+}
 
 /** As a word of a shell. */
 export const shellWord = (text: string): string =>

@@ -2,6 +2,7 @@
 
 import type { ClaudeFacts, PluginFacts, PluginFile } from '../../ports/inspection.ts';
 import type { Finding } from '../../protocol/doctor.ts';
+import { claudeVersions } from '../../protocol/host-versions.ts';
 import { isObject } from '../../protocol/json.ts';
 import { readLenientJson } from '../../protocol/lenient-json.ts';
 import { limits } from '../../protocol/limits.ts';
@@ -12,6 +13,7 @@ import {
   pluginCommandLine,
   shellWord,
   unseen,
+  versionNotes,
   type Wiring,
   warn,
 } from './facts.ts';
@@ -36,7 +38,8 @@ function blind({ unread, unstrict }: ClaudeFacts): Finding[] {
 
 export function claudeMcp({ claude, packageDirectory }: DoctorFacts): Wiring | undefined {
   if (!claude.present) return undefined;
-  const findings = blind(claude);
+  const lacks = `no hooks that wake a session (they came with ${claudeVersions.floor})`;
+  const findings = [...blind(claude), ...versionNotes('Claude Code', claude.version, claudeVersions, lacks)];
   const { plugin } = claude;
   const [alone] = ownServers(claude.servers);
   if (plugin === undefined && alone === undefined)

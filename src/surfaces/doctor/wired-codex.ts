@@ -3,7 +3,7 @@
 
 import type { CodexFacts, CodexPlugin, CodexPluginFile } from '../../ports/inspection.ts';
 import type { Finding } from '../../protocol/doctor.ts';
-import { codexVersions, standingOf } from '../../protocol/host-versions.ts';
+import { codexVersions } from '../../protocol/host-versions.ts';
 import { isObject } from '../../protocol/json.ts';
 import { readLenientJson } from '../../protocol/lenient-json.ts';
 import {
@@ -15,6 +15,7 @@ import {
   ownServers,
   shellWord,
   unseen,
+  versionNotes,
   type Wiring,
   warn,
 } from './facts.ts';
@@ -57,27 +58,10 @@ export function codexMcp({ codex, packageDirectory }: DoctorFacts): Wiring | und
   return { findings, sound: `Codex: registered ${by}` };
 }
 
-/** What runs is used, whatever it is; what it lacks is found by trying. */
 function ofVersion({ trust }: CodexFacts): Finding[] {
   const version = trust.state === 'found' ? trust.value.version : undefined;
-  if (version === undefined) return [];
-  const { tested, floor } = codexVersions;
-  const standing = standingOf(version, codexVersions);
-  if (standing === 'refused')
-    return [
-      warn(
-        `Codex ${version} has no queue that a session could be rung by (codex queue came with ${floor})`,
-        `install Codex ${tested} or newer`,
-      ),
-    ];
-  if (standing === 'tested') return [];
-  const age = standing === 'limited' ? 'is older than' : 'is another than';
-  return [
-    {
-      level: 'info',
-      text: `Codex ${version} ${age} the ${tested} that was tested; it is used, and what it lacks is found by trying`,
-    },
-  ];
+  const floor = `no queue that a session could be rung by (codex queue came with ${codexVersions.floor})`;
+  return versionNotes('Codex', version, codexVersions, floor);
 }
 
 function ofServer(plugin: CodexPlugin): Finding[] {

@@ -1,6 +1,7 @@
 // SessionStart and SessionEnd of Codex: starts the companion of a thread, or tells it that the session has ended. Only the
 // packaged plugin has this hook, so that a call by hand does nothing.
 
+import type { CompanionHeard } from '../../protocol/companion.ts';
 import type { HookOutcome } from '../../protocol/hook-outcome.ts';
 import { isThreadId } from '../../protocol/thread.ts';
 import type { HookPayload } from './input.ts';
@@ -18,10 +19,15 @@ export interface CodexSession {
 export interface CompanionPort {
   /** Resolves with undefined once it is registered, or while it still tries; with the reason where it gave up. */
   start(thread: string, workspace: string): Promise<string | undefined>;
-  /** @returns whether a companion heard of it */
-  end(thread: string, workspace: string): Promise<boolean>;
+  end(thread: string, workspace: string): Promise<CompanionHeard>;
 }
 
+const endReasons: Readonly<Record<CompanionHeard, string>> = {
+  heard: 'companion told',
+  declined: 'companion of another directory',
+  unheard: 'companion did not answer',
+  none: 'no companion',
+};
 const startSources: ReadonlySet<string | undefined> = new Set(['startup', 'resume']);
 
 export async function codexSession(
@@ -36,10 +42,7 @@ export async function codexSession(
   if (cwd === undefined) return said({ outcome: 'skipped', reason: 'no directory' });
   if (event === 'SessionEnd') {
     const heard = await companion.end(thread, cwd);
-    return said({
-      outcome: heard ? 'notified' : 'skipped',
-      reason: heard ? 'companion told' : 'no companion',
-    });
+    return said({ outcome: heard === 'heard' ? 'notified' : 'skipped', reason: endReasons[heard] });
   }
   if (event !== 'SessionStart' || !startSources.has(source))
     return said({ outcome: 'skipped', reason: 'no start of a session' });

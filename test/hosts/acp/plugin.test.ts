@@ -50,56 +50,54 @@ async function running(config: string, env: Env): Promise<{ runner: Started; ses
 
 const environmentOf = (pid: number): string[] => readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0');
 
-// Half a gigabyte, which is not installed everywhere.
-if (!process.env.CI)
-  describeWithHost('claude-agent-acp', 'an ACP agent with the plugin', () => {
-    it('[HOST-204] is one session, which is rung once, and as which the plugin reads', async () => {
-      const told: ToolResult[] = [];
-      office = await openOffice({ script: readsByPlugin(told) });
-      const { env, project } = office;
-      const hosts = path.join(env.HOME as string, '.local', 'state', 'postbell', 'hosts');
-      mkdirSync(hosts, { recursive: true, mode: 0o700 });
-      const file = path.join(hosts, 'acp.json');
-      const command = [hostNode('claude-agent-acp'), hostProgram('claude-agent-acp') as string];
-      const base = { version: 1, host: 'acp', principal_id: 'builder', workspace: project };
-      writeFileSync(file, JSON.stringify({ ...base, command, mode: 'default' }), { mode: 0o600 });
-      // Root may run the agent's Claude Code only so.
-      const { runner, session } = await running(file, { ...env, IS_SANDBOX: '1' });
-      const projectId = await office.reachable('builder');
-      const cards = async (): Promise<unknown> =>
-        (await answer(env, project, ['message', 'discover', '--project', projectId, '--detail'])).cards;
-      const family = watchFamily(runner.pid);
-      const pluginRuns = (): boolean => family.living().some((pid) => isPlugin(pid, 'mcp'));
-      await until('the plugin runs', pluginRuns);
-      const theirs = family.living().filter((pid) => pid !== runner.pid);
-      expect(theirs.map(environmentOf)).toEqual(
-        theirs.map(() => expect.arrayContaining([`POSTBELL_SESSION=${session}`, 'POSTBELL_LISTENER=off'])),
-      );
-      const sent = await office.sendExact(session, 'SENTINEL');
-      expect(sent.native_delivery).toMatchObject({ status: 'native_accepted', adapter_kind: 'acp' });
-      const kinds = async (): Promise<string[]> => (await office.facts(sent)).kinds;
-      await until('it is acknowledged', async () => (await kinds()).includes('ack acknowledged'), 60_000);
-      // Time for a second ring, of a listener or of the gate, to come.
-      await pause(3_000);
-      expect(await kinds()).toEqual([
-        'attempt adapter_returned',
-        'host_accept notice',
-        'intake ingested',
-        'ack acknowledged',
-      ]);
-      const who = told.find(({ name }) => name === tool('get_my_session_id'));
-      const me = JSON.parse(who?.text ?? '{}') as { session_id: string; aliases: string[] };
-      expect([me.session_id, ...me.aliases]).toContain(session);
-      const turns = office.turns(me.session_id).map((turn) => office.model.text(turn));
-      expect(turns.at(-1)).toContain('SENTINEL');
-      expect(new Set(turns.map(noticesIn))).toEqual(new Set([1]));
-      expect(await cards()).toMatchObject([{ session_id: session, principal_id: 'builder', bell: 'acp' }]);
-      expect(office.records().map(({ hook }) => hook)).toEqual(['session-start', 'prompt', 'stop-gate']);
-      expect(pluginRuns()).toBe(true);
-      expect(family.living().filter(isListener)).toEqual([]);
-      runner.child.kill('SIGTERM');
-      expect(await runner.exited).toEqual({ code: 0, signal: null });
-      expect(await family.end(2_000)).toEqual([]);
-      expect(await cards()).toEqual([]);
-    });
+describeWithHost('claude-agent-acp', 'an ACP agent with the plugin', () => {
+  it('[HOST-204] is one session, which is rung once, and as which the plugin reads', async () => {
+    const told: ToolResult[] = [];
+    office = await openOffice({ script: readsByPlugin(told) });
+    const { env, project } = office;
+    const hosts = path.join(env.HOME as string, '.local', 'state', 'postbell', 'hosts');
+    mkdirSync(hosts, { recursive: true, mode: 0o700 });
+    const file = path.join(hosts, 'acp.json');
+    const command = [hostNode('claude-agent-acp'), hostProgram('claude-agent-acp') as string];
+    const base = { version: 1, host: 'acp', principal_id: 'builder', workspace: project };
+    writeFileSync(file, JSON.stringify({ ...base, command, mode: 'default' }), { mode: 0o600 });
+    // Root may run the agent's Claude Code only so.
+    const { runner, session } = await running(file, { ...env, IS_SANDBOX: '1' });
+    const projectId = await office.reachable('builder');
+    const cards = async (): Promise<unknown> =>
+      (await answer(env, project, ['message', 'discover', '--project', projectId, '--detail'])).cards;
+    const family = watchFamily(runner.pid);
+    const pluginRuns = (): boolean => family.living().some((pid) => isPlugin(pid, 'mcp'));
+    await until('the plugin runs', pluginRuns);
+    const theirs = family.living().filter((pid) => pid !== runner.pid);
+    expect(theirs.map(environmentOf)).toEqual(
+      theirs.map(() => expect.arrayContaining([`POSTBELL_SESSION=${session}`, 'POSTBELL_LISTENER=off'])),
+    );
+    const sent = await office.sendExact(session, 'SENTINEL');
+    expect(sent.native_delivery).toMatchObject({ status: 'native_accepted', adapter_kind: 'acp' });
+    const kinds = async (): Promise<string[]> => (await office.facts(sent)).kinds;
+    await until('it is acknowledged', async () => (await kinds()).includes('ack acknowledged'), 60_000);
+    // Time for a second ring, of a listener or of the gate, to come.
+    await pause(3_000);
+    expect(await kinds()).toEqual([
+      'attempt adapter_returned',
+      'host_accept notice',
+      'intake ingested',
+      'ack acknowledged',
+    ]);
+    const who = told.find(({ name }) => name === tool('get_my_session_id'));
+    const me = JSON.parse(who?.text ?? '{}') as { session_id: string; aliases: string[] };
+    expect([me.session_id, ...me.aliases]).toContain(session);
+    const turns = office.turns(me.session_id).map((turn) => office.model.text(turn));
+    expect(turns.at(-1)).toContain('SENTINEL');
+    expect(new Set(turns.map(noticesIn))).toEqual(new Set([1]));
+    expect(await cards()).toMatchObject([{ session_id: session, principal_id: 'builder', bell: 'acp' }]);
+    expect(office.records().map(({ hook }) => hook)).toEqual(['session-start', 'prompt', 'stop-gate']);
+    expect(pluginRuns()).toBe(true);
+    expect(family.living().filter(isListener)).toEqual([]);
+    runner.child.kill('SIGTERM');
+    expect(await runner.exited).toEqual({ code: 0, signal: null });
+    expect(await family.end(2_000)).toEqual([]);
+    expect(await cards()).toEqual([]);
   });
+});

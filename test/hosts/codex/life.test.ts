@@ -12,10 +12,17 @@ import { openTerminal } from '../terminal.ts';
 
 const handled = { timeout: 20_000, interval: 100 };
 
+/** The next turn that a notice begins goes on and on. */
+let isHeld = false;
+
 const script: CodexScript = (turn) => {
+  if (isHeld && turn.newest.includes('[Postbell inbox notice]')) return { say: 'late', sleepMs: 600_000 };
   const asked = turn.outputs.length === 0 ? /^sleep (\d+)$/m.exec(turn.newest) : null;
   return asked === null ? codexMailAgent(turn) : { say: 'slept', sleepMs: Number(asked[1]) };
 };
+
+const noticeIds = (text: string): string[] =>
+  [...text.matchAll(/notification_id="([0-9a-f]+)"/g)].map(([, id]) => id as string);
 
 describeWithHost('codex', 'life of a thread', () => {
   let office: CodexOffice;
@@ -63,13 +70,20 @@ describeWithHost('codex', 'life of a thread', () => {
     await running;
   });
 
-  it('[HOST-033, HOST-171] C13: a Codex that was killed leaves no process, is not live, and its mail waits; the notice it took is rung again', async () => {
+  it('[HOST-033, HOST-171] C13: a Codex that was killed in the woken turn leaves no process, is not live, and its mail waits; a new notice rings for it', async () => {
     const { thread, terminal } = await office.open();
     await expect.poll(() => office.card(thread), handled).toBeDefined();
     const living = terminal.living();
     expect(living.length).toBeGreaterThan(1);
+    isHeld = true;
     const sent = await office.sendExact(thread, 'you will not read this');
+    const woken = await office.model.waitFor(
+      (request) => request.thread === thread && noticesIn(office.model.text(request)) > 0,
+      20_000,
+    );
+    const [lost] = noticeIds(office.model.text(woken));
     process.kill(terminal.pid, 'SIGKILL');
+    isHeld = false;
     await expect.poll(() => office.card(thread), { timeout: 10_000, interval: 200 }).toBeUndefined();
     const log = path.join(office.env.HOME as string, '.local/state/postbell/codex-companion.log');
     await expect
@@ -84,6 +98,8 @@ describeWithHost('codex', 'life of a thread', () => {
     await again.waitForScreen(/Ask Codex to do anything/, 30_000);
     await again.type('hello again');
     await again.waitForScreen(/mail handled/, 60_000);
+    expect(new Set(noticeIds(texts(thread))).size).toBe(2);
+    expect(noticeIds(texts(thread))).toContain(lost);
     expect((await office.facts(sent)).kinds).toContain('intake ingested');
     await again.end();
   });

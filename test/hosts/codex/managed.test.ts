@@ -1,12 +1,13 @@
 // `postbell host codex` with the real Codex: its own app-server and its own thread, beside an ordinary one.
 
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { hostProgram } from '../../../tools/hosts.mjs';
 import { codexRunners, processesWith } from '../../process/codex-runner.ts';
 import { type Home, makeHome, until } from '../../process/home.ts';
 import { finished } from '../../process/postbell.ts';
+import { codexMailAgent } from '../codex-agent.ts';
 import { type CodexModel, codexModelConfig, startCodexModel } from '../codex-model.ts';
 import { describeWithHost } from '../installed.ts';
 
@@ -14,9 +15,14 @@ let home: Home;
 let model: CodexModel;
 let codex: ReturnType<typeof codexRunners>;
 let codexHome: string;
+/** Its model handles its mail, and does not just run a tool. */
+let reads: boolean;
 beforeEach(async () => {
   home = makeHome();
-  model = await startCodexModel(({ newest, outputs }) => {
+  reads = false;
+  model = await startCodexModel((turn) => {
+    const { newest, outputs } = turn;
+    if (reads) return codexMailAgent(turn);
     if (newest.includes('an ordinary prompt')) return undefined;
     return outputs.length === 0
       ? { call: 'exec_command', args: { cmd: `exec sleep ${sleepSeconds}` } }
@@ -109,6 +115,22 @@ describeWithHost('codex', 'the managed runner', () => {
     expect(next.stderr()).toContain('replaced by a newer connection for this session; stopping.\n');
     expect(servers()).toEqual([]);
     expect(await codex.cards()).toMatchObject([{ session_id: next.thread, generation: 2 }]);
+  });
+
+  it('its model reads and takes in what it is rung for, without the plugin, by tools that name its principal\u2019s mail', async () => {
+    reads = true;
+    const runner = await codex.running();
+    const [socket] = codex.sockets();
+    expect(statSync(path.join(home.dir, 'data', 'runtime', socket ?? '')).mode & 0o777).toBe(0o600);
+    const first = await codex.sendExact(runner.thread, 'for this thread');
+    const second = await codex.send('builder', 'for whoever is builder');
+    for (const sent of [first, second])
+      await until(
+        'it is taken in',
+        async () => (await codex.facts(sent)).receipts.some(({ receipt_kind }) => receipt_kind === 'intake'),
+        40_000,
+      );
+    expect(await codex.cards()).toHaveLength(1);
   });
 
   it('ends by a signal with status 0, in mid-turn, with the app-server and the tool that it runs', async () => {

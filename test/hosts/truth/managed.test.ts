@@ -2,11 +2,10 @@
 
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { afterAll, beforeAll, expect } from 'vitest';
+import { afterAll, beforeAll } from 'vitest';
 import { hostProgram } from '../../../tools/hosts.mjs';
 import { codexRunners, processesWith } from '../../process/codex-runner.ts';
 import { type Home, makeHome, type Started, until } from '../../process/home.ts';
-import { program } from '../../process/postbell.ts';
 import { codexMailAgent } from '../codex-agent.ts';
 import { type CodexModel, codexModelConfig, startCodexModel } from '../codex-model.ts';
 import { describeWithHost } from '../installed.ts';
@@ -25,25 +24,6 @@ let cells = 0;
 
 const { cell, absent } = columnOf('managed');
 
-/** Of Codex; with our tools or without them. */
-function configure(tools: boolean): void {
-  const server = [
-    '[mcp_servers.postbell]',
-    `command = ${JSON.stringify(process.execPath)}`,
-    `args = [${JSON.stringify(program)}, "mcp"]`,
-    'env_vars = ["POSTBELL_HOME"]',
-  ];
-  const config = [
-    'sandbox_mode = "danger-full-access"',
-    'approval_policy = "never"',
-    codexModelConfig(model.url),
-    `[projects.${JSON.stringify(home.project)}]`,
-    'trust_level = "trusted"',
-    ...(tools ? server : []),
-  ];
-  writeFileSync(path.join(home.dir, 'codex', 'config.toml'), `${config.join('\n')}\n`);
-}
-
 async function open(): Promise<void> {
   home = makeHome();
   model = await startCodexModel((turn) => {
@@ -53,7 +33,14 @@ async function open(): Promise<void> {
   });
   const codexHome = path.join(home.dir, 'codex');
   mkdirSync(codexHome);
-  configure(true);
+  const config = [
+    'sandbox_mode = "danger-full-access"',
+    'approval_policy = "never"',
+    codexModelConfig(model.url),
+    `[projects.${JSON.stringify(home.project)}]`,
+    'trust_level = "trusted"\n',
+  ];
+  writeFileSync(path.join(codexHome, 'config.toml'), config.join('\n'));
   const folder = path.dirname(hostProgram('codex') as string);
   Object.assign(home.env, {
     CODEX_HOME: codexHome,
@@ -139,18 +126,6 @@ describeWithHost('codex', 'truth of the managed runner', () => {
     'not_live / gone / absent / nothing',
     withFault(({ runner }) => end(runner)),
   );
-  cell('toolless', 'accepted / live / live / notice', async (expected) => {
-    configure(false);
-    const { runner, who } = await start();
-    configure(true);
-    await live(place, who);
-    mood = 'ignores';
-    const said = await expectCell(expected, place, who, view);
-    const told = model.requestsOf(who.session as string);
-    expect(told.map(({ body }) => JSON.stringify(body.tools)).join()).not.toContain('receive_messages');
-    await end(runner);
-    return said;
-  });
   cell('resumed', 'not_live / live / absent / took it in', async (expected) => {
     const first = await start();
     await end(first.runner);
@@ -227,6 +202,7 @@ describeWithHost('codex', 'truth of the managed runner', () => {
     failing: 'no hooks in it',
     garbage: 'no hooks in it',
     untrusted: 'no hooks in it',
+    toolless: 'the runner brings them',
     listener: 'no listener in it',
     interrupted: 'nobody but the runner has its socket',
     daemon: 'its app-server is its own',
