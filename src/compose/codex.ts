@@ -14,6 +14,7 @@ import type { HostConfig } from '../protocol/host-config.ts';
 import { hex } from '../protocol/id.ts';
 import { isObject, quoted } from '../protocol/json.ts';
 import { limits } from '../protocol/limits.ts';
+import { clearSocketPath } from '../router/lifecycle.ts';
 import { type Conversation, converse } from '../surfaces/terminal/conversation.ts';
 import { environmentOf, readConfig, readConfigPath } from './configured.ts';
 import { endReplaced } from './ending.ts';
@@ -35,7 +36,9 @@ export function main(words: readonly string[]): Promise<void> {
     const project = await projectOf(workspace);
     const local = await openLocal(environmentOf(config));
     try {
-      run({ local, config, project, workspace, socketPath: socketOf(local, config) });
+      const socketPath = socketOf(local, config);
+      await makeRoom(socketPath, local);
+      run({ local, config, project, workspace, socketPath });
     } catch (error) {
       local.close();
       throw error;
@@ -50,6 +53,17 @@ function socketOf({ places, random }: Local, { control_socket }: HostConfig): st
   if (bytes <= limits.socketPathBytesMax) return socketPath;
   const text = `the control socket ${socketPath} has ${bytes} bytes; at most ${limits.socketPathBytesMax}`;
   throw new Fault('socket_path_too_long', text);
+}
+
+/** Only a socket of this account at which nobody listens is removed. */
+async function makeRoom(socketPath: string, local: Local): Promise<void> {
+  try {
+    await clearSocketPath(socketPath, local);
+  } catch (error) {
+    if (error instanceof Fault && error.code === 'router_already_running')
+      throw new Fault('socket_path_occupied', `something answers at ${socketPath}`, { cause: error });
+    throw error;
+  }
 }
 
 interface Run {

@@ -9,6 +9,7 @@ import { readStdin } from '../platform/descriptors.ts';
 import { processEnvironment } from '../platform/environment.ts';
 import { startTime } from '../platform/processes.ts';
 import type { Lock } from '../ports/lock.ts';
+import { untilBeat } from '../protocol/beat.ts';
 import {
   type CompanionAnswer,
   type CompanionRecord,
@@ -224,16 +225,16 @@ function endingOf({ clock, wake }: Local, companions: Companions, { workspace, h
   });
   const look = (): void => {
     cancelLook();
-    if (told) return;
+    if (told || host === undefined) return;
     if (stillRuns(host)) {
-      cancelLook = clock.after(hostLookMs, look);
+      cancelLook = clock.after(untilBeat(clock.elapsedMs(), hostLookMs), look);
       return;
     }
     companions.log('its Codex ended without a SessionEnd');
     end();
   };
   const unwatch = wake.watch(look);
-  cancelLook = clock.after(host === undefined ? 0 : hostLookMs, look);
+  cancelLook = clock.after(untilBeat(clock.elapsedMs(), hostLookMs), look);
   return {
     now: end,
     by: (work: () => Promise<void>): void => {

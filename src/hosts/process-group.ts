@@ -1,6 +1,6 @@
 // A process that was started in a group of its own, with all that it starts there: how it ended, and how the group is ended.
 
-import type { ChildProcess } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import type { Clock } from '../ports/clock.ts';
 
 /** What a killed process takes to be gone; one that nobody reaps is waited for no longer. */
@@ -17,6 +17,27 @@ export function endOf(child: ChildProcess): Promise<string> {
       resolve(name === null ? `ended with exit code ${code}` : `was ended by ${name}`),
     );
   });
+}
+
+/** Reads a word and is done; where its end comes instead, nobody is left who could end the group. */
+const guard = 'read -r _ && exit; kill -s TERM -- "-$1"; sleep 3; kill -s KILL -- "-$1"';
+
+/**
+ * Ends the group when this process has died without ending it. A shell waits for that, in no group of ours.
+ * @returns to be called when the group has ended
+ */
+export function guardGroup(pid: number): () => void {
+  const shell = spawn('/bin/sh', ['-c', guard, 'sh', String(pid)], {
+    cwd: '/',
+    env: { PATH: '/usr/bin:/bin' },
+    stdio: ['pipe', 'ignore', 'ignore'],
+    detached: true,
+  });
+  // Without it all goes on as before.
+  shell.on('error', () => {});
+  shell.stdin.on('error', () => {});
+  shell.unref();
+  return () => void shell.stdin.end('ended\n');
 }
 
 /** Since `beganMs` of the clock's own count. */

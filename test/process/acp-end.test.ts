@@ -168,4 +168,13 @@ describe('the end of an ACP session', () => {
     expect(tookMs).toBeLessThan(8_000);
     expect(living()).toEqual([]);
   });
+
+  it('by kill -9 ends the agent and its children all the same, however stubborn', async () => {
+    acp.script({ stubborn: true });
+    const runner = await acp.running();
+    expect(living()).toHaveLength(2);
+    process.kill(runner.pid, 'SIGKILL');
+    await until('its agent has ended', () => living().length === 0);
+    await notLive();
+  });
 });

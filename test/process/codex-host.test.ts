@@ -244,6 +244,16 @@ describe('postbell host codex', () => {
       if ((pid ?? child) !== undefined) expect(alive((pid ?? child) as number)).toBe(false);
   });
 
+  it('killed with -9 takes its app-server with it, and the next one may have the same socket', async () => {
+    codex.configure({ control_socket: path.join(home.dir, 'control.sock') });
+    fake.play({ child: true });
+    const runner = await codex.running();
+    process.kill(runner.pid, 'SIGKILL');
+    for (const { pid, child } of fake.entries())
+      await until('all of Codex has ended', () => !alive((pid ?? child) as number));
+    await codex.running();
+  });
+
   it('begins one turn at a time: the next notice waits for the end of the one that runs', async () => {
     fake.play({ turnMs: 5_000 });
     const runner = await codex.running();

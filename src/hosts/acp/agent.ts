@@ -3,7 +3,7 @@
 import { spawn } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
 import type { Clock } from '../../ports/clock.ts';
-import { endGroup, endOf } from '../process-group.ts';
+import { endGroup, endOf, guardGroup } from '../process-group.ts';
 
 /** Since the end began. */
 const terminateMs = 2_000;
@@ -40,6 +40,7 @@ export function startAgent({ command, directory, environment, clock }: AgentStar
   const input = child.stdin as Writable;
   // A broken pipe shows as the end of the process.
   input.on('error', () => {});
+  const unguard = child.pid === undefined ? undefined : guardGroup(child.pid);
   return {
     input,
     output: child.stdout as Readable,
@@ -48,6 +49,7 @@ export function startAgent({ command, directory, environment, clock }: AgentStar
       if (child.pid === undefined) return;
       input.end();
       await endGroup(child.pid, clock, { beganMs, terminateMs, killMs });
+      unguard?.();
     },
   };
 }

@@ -1,11 +1,10 @@
 // An app-server of our own: on a private socket, in a process group of its own, ended with all that it started there.
 
 import { spawn } from 'node:child_process';
-import { lstatSync, rmSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { connect } from 'node:net';
 import type { Clock } from '../../ports/clock.ts';
-import { Fault } from '../../protocol/errors.ts';
-import { endGroup, endOf } from '../process-group.ts';
+import { endGroup, endOf, guardGroup } from '../process-group.ts';
 import { type AppServer, type AppServerOptions, connectAppServer } from './app-server.ts';
 
 const lookMs = 50;
@@ -29,23 +28,23 @@ export interface OwnServerStart {
   clock: Clock;
 }
 
-/** Fault `socket_path_occupied` where something lies there: it is not ours to remove. */
+/** Nothing may lie at the socket's path. */
 export function startOwnServer(start: OwnServerStart): OwnServer {
   const { program, socketPath, directory, environment, clock } = start;
-  if (lstatSync(socketPath, { throwIfNoEntry: false }) !== undefined)
-    throw new Fault('socket_path_occupied', `something lies at ${socketPath}`);
   const child = spawn(program, ['app-server', '--listen', `unix://${socketPath}`], {
     cwd: directory,
     env: environment as NodeJS.ProcessEnv,
     stdio: 'ignore',
     detached: true,
   });
+  const unguard = child.pid === undefined ? undefined : guardGroup(child.pid);
   return {
     pid: child.pid,
     ended: endOf(child),
     end: async () => {
       if (child.pid !== undefined)
         await endGroup(child.pid, clock, { beganMs: clock.elapsedMs(), terminateMs: 0, killMs });
+      unguard?.();
       if (await isDead(socketPath)) rmSync(socketPath, { force: true });
     },
   };
