@@ -6,7 +6,7 @@ const leftOut = [
   'loopback',
   'speed/*',
   'claude-code/{states,storm,listener,recipient,gate,channel,journey,print}',
-  'codex/{release,managed,window,doctor,identity}',
+  'codex/{release,managed,window,doctor,identity,life}',
   // Half a gigabyte, which is not installed everywhere.
   'acp/plugin',
   'truth/*',

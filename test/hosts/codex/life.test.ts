@@ -17,6 +17,8 @@ let isHeld = false;
 
 const script: CodexScript = (turn) => {
   if (isHeld && turn.newest.includes('[Postbell inbox notice]')) return { say: 'late', sleepMs: 600_000 };
+  // The notice of the killed turn still stands before it.
+  if (turn.newest.includes('hello again') && turn.outputs.length === 0) return { say: 'hello' };
   const asked = turn.outputs.length === 0 ? /^sleep (\d+)$/m.exec(turn.newest) : null;
   return asked === null ? codexMailAgent(turn) : { say: 'slept', sleepMs: Number(asked[1]) };
 };
