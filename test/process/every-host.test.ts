@@ -174,8 +174,7 @@ describe('a host\u2019s own socket and token', () => {
     expect(naming(/sqlite|state_\d*\.db|\.jsonl\b.*rollout/i).filter(ofHosts)).toEqual([]);
     // Where they are dropped, and nowhere else but where a runner names what it keeps from its agent.
     expect(naming(/CLAUDE_CODE_MESSAGING|CODE_MESSAGING_|MESSAGING_\\w/).sort()).toEqual([
-      'compose/codex.ts',
-      'compose/injected.ts',
+      'compose/runner.ts',
       'platform/environment.ts',
     ]);
   });
