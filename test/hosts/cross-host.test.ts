@@ -9,6 +9,7 @@ import BetterSqlite3 from 'better-sqlite3';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { until } from '../process/home.ts';
 import { alive, type Env, factsOf, postbell, program, root } from '../process/postbell.ts';
+import { companionsOf } from '../process/processes.ts';
 import { mailAgent } from './agent.ts';
 import { claudeHome, isResumable, type StreamSession, streamSession } from './claude.ts';
 import { type CodexOffice, codexBinary, openCodexOffice } from './codex.ts';
@@ -16,7 +17,6 @@ import { describeWithClaude } from './installed.ts';
 import { type Block, type Model, startModel } from './model.ts';
 import { installPlugin } from './office.ts';
 import { openTerminal, type Terminal } from './terminal.ts';
-import { companionsIn } from './truth/codex-view.ts';
 
 const scripted = fileURLToPath(new URL('../process/acp-agent.mjs', import.meta.url));
 const tool = 'mcp__plugin_postbell_postbell__';
@@ -122,7 +122,7 @@ async function codex(run: (terminal: Terminal) => Promise<void>): Promise<void> 
   coder ??= (await office.model.waitFor(({ side }) => !side, 20_000)).thread;
   await run(terminal);
   process.kill(terminal.pid, 'SIGKILL');
-  for (const pid of companionsIn(office.dir)) process.kill(pid, 'SIGKILL');
+  for (const { pid } of companionsOf(office.dir)) process.kill(pid, 'SIGKILL');
   await terminal.end();
   await killRouter();
 }

@@ -4,10 +4,11 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Entry, type FakeCodex, fakeCodex } from './codex.ts';
-import { codexRunners, processesWith } from './codex-runner.ts';
+import { codexRunners } from './codex-runner.ts';
 import { fakeRouter } from './fake-router.ts';
 import { type Home, makeHome, type Started, until } from './home.ts';
 import { alive, postbell, program, stopRouter } from './postbell.ts';
+import { processesWith } from './processes.ts';
 import { openTerminal } from './terminal.ts';
 
 let home: Home;

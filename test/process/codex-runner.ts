@@ -88,16 +88,3 @@ export function codexRunners(home: Home) {
     return (await answer(home.env, home.project, words).catch(() => ({ cards: [] }))).cards as never;
   }
 }
-
-/** Processes whose words hold this text; nothing of theirs is touched. */
-export function processesWith(text: string): { pid: number; words: string[] }[] {
-  return readdirSync('/proc').flatMap((name) => {
-    if (!/^\d+$/.test(name) || Number(name) === process.pid) return [];
-    try {
-      const words = readFileSync(`/proc/${name}/cmdline`, 'utf8').split('\0').slice(0, -1);
-      return words.some((word) => word.includes(text)) ? [{ pid: Number(name), words }] : [];
-    } catch {
-      return [];
-    }
-  });
-}

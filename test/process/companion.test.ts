@@ -34,9 +34,6 @@ beforeEach(() => {
   home = makeHome();
   codex = fakeCodex(home.dir);
   plugin = { PLUGIN_ROOT: '/plugin', CLAUDE_PROJECT_DIR: '', PATH: `${codex.bin}:${home.env.PATH}` };
-  home.atEnd(() => {
-    for (const { pid } of records()) if (alive(pid)) process.kill(pid, 'SIGKILL');
-  });
 });
 afterEach(() => home.end());
 

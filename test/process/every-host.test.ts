@@ -12,6 +12,7 @@ import { type FakeHosts, fakeHosts } from './fake-hosts.ts';
 import { type Home, type Started, until } from './home.ts';
 import { runHook } from './hook.ts';
 import { postbell, root } from './postbell.ts';
+import { type Process, processesOf } from './processes.ts';
 import { openSession, type Session } from './session.ts';
 import { typed } from './typed.ts';
 
@@ -28,20 +29,7 @@ const runners: Started[] = [];
 /** What was pushed to the channel. */
 let pushed: () => { content: string }[];
 /** Words and environment of every process of ours, as they were when the mail had come. */
-let looked: { pid: number; cmdline: string; environ: string }[];
-
-const fileOf = (pid: string, name: string): string => {
-  try {
-    return readFileSync(`/proc/${pid}/${name}`, 'utf8');
-  } catch {
-    return '';
-  }
-};
-const ours = () =>
-  readdirSync('/proc')
-    .filter((pid) => /^\d+$/.test(pid))
-    .map((pid) => ({ pid: Number(pid), cmdline: fileOf(pid, 'cmdline'), environ: fileOf(pid, 'environ') }))
-    .filter(({ environ }) => environ.includes(`HOME=${home.dir}`));
+let looked: Process[];
 
 async function send(recipient: string): Promise<void> {
   const letter = {
@@ -93,7 +81,7 @@ beforeAll(async () => {
     const queued = fakes.starts('codex').some(({ argv }) => argv[0] === 'queue');
     return begun && queued && acp.log('prompt').length === 1 && pushed().length === 1;
   });
-  looked = ours();
+  looked = processesOf(home.dir);
 }, 60_000);
 afterAll(async () => {
   for (const session of sessions) await session.close();
@@ -116,7 +104,7 @@ const files = () => {
 describe('a body', () => {
   it('[HOST-003, INB-059] of 64 KiB is in no argument, environment, log or file name of any child or adapter, and in no notice', () => {
     const shown = [
-      ...looked.flatMap(({ cmdline, environ }) => [cmdline, environ]),
+      ...looked.flatMap(({ words, environment }) => [...words, ...environment]),
       ...fakes.starts().map((one) => JSON.stringify(one)),
       ...readLog(),
       ...acp.log().map((one) => JSON.stringify(one)),
@@ -137,7 +125,7 @@ describe('a body', () => {
     expect(rung).toHaveLength(4);
     for (const text of rung) expect(text).toContain('[Postbell inbox notice]');
     for (const argv of wordsOf('codex')) expect(argv.join('\0').length).toBeLessThan(12 * 1_024);
-    for (const { cmdline } of looked) expect(cmdline.length).toBeLessThan(12 * 1_024);
+    for (const { words } of looked) expect(words.join('\0').length).toBeLessThan(12 * 1_024);
   });
 });
 
@@ -152,12 +140,12 @@ describe('a host\u2019s own socket and token', () => {
     // Those that the test started itself were given it.
     const given = new Set([...runners.map(({ pid }) => pid), ...sessions.map(({ pid }) => pid)]);
     const children = looked.filter(({ pid }) => !given.has(pid));
-    const companion = children.filter(({ cmdline }) => cmdline.includes('companion'));
+    const companion = children.filter(({ words }) => words.includes('companion'));
     const agents = acp.log('started').map(({ pid }) => pid);
     expect(companion).toHaveLength(1);
     expect(children.map(({ pid }) => pid)).toEqual(expect.arrayContaining(agents));
     const shown = [
-      ...children.flatMap(({ cmdline, environ }) => [cmdline, environ]),
+      ...children.flatMap(({ words, environment }) => [...words, ...environment]),
       ...fakes.starts().map((one) => JSON.stringify(one)),
       ...acp.log().map((one) => JSON.stringify(one)),
       ...runners.map(({ stderr }) => stderr()),

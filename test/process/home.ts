@@ -5,6 +5,7 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { type Env, endCommands, program, stopRouter } from './postbell.ts';
+import { companionsOf } from './processes.ts';
 
 export interface Started {
   child: ChildProcess;
@@ -60,6 +61,7 @@ export function makeHome(more: Env = {}): Home {
           .then(then)
           .catch((error: unknown) => faults.push(error));
       endCommands(dir);
+      for (const { pid } of companionsOf(dir)) process.kill(pid, 'SIGKILL');
       for (const { child } of started) child.kill('SIGTERM');
       const late = new Promise((resolve) => setTimeout(resolve, 3_000));
       await Promise.race([Promise.all(started.map(({ exited }) => exited)), late]);

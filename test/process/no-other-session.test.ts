@@ -1,6 +1,5 @@
 // Where a session cannot be rung nothing is started, resumed or replaced in its place.
 
-import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { queueBell } from '../../src/hosts/codex/bell.ts';
@@ -11,6 +10,7 @@ import { type AcpHome, acpHome } from './acp-runner.ts';
 import { codexRunners } from './codex-runner.ts';
 import { type FakeHosts, fakeHosts } from './fake-hosts.ts';
 import { postbell } from './postbell.ts';
+import { processesOf } from './processes.ts';
 import { typed } from './typed.ts';
 
 const thread = '0199aaaa-0000-7000-8000-000000000001';
@@ -24,17 +24,7 @@ beforeEach(async () => {
 });
 afterEach(() => acp.home.end());
 
-/** Processes of this home. */
-const processes = () =>
-  readdirSync('/proc').filter((pid) => {
-    try {
-      return (
-        /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/environ`, 'utf8').includes(`HOME=${acp.home.dir}`)
-      );
-    } catch {
-      return false;
-    }
-  });
+const processes = () => processesOf(acp.home.dir).map(({ pid }) => pid);
 const argv = () => fakes.starts('codex').map((one) => one.argv[0]);
 const settle = () => new Promise((resolve) => setTimeout(resolve, 1_500));
 const item: RingItem = {
@@ -91,10 +81,8 @@ describe('[HOST-007] nothing takes the place of', () => {
     const managed = await codex.running({ PATH: env.PATH });
     const pid = acp.log('started')[0]?.pid as number;
     process.kill(pid, 'SIGKILL');
-    const server = processes().find((one) =>
-      readFileSync(`/proc/${one}/cmdline`, 'utf8').includes('--listen'),
-    );
-    process.kill(Number(server), 'SIGKILL');
+    const server = processesOf(acp.home.dir).find(({ words }) => words.includes('--listen'));
+    process.kill(server?.pid as number, 'SIGKILL');
     expect([(await agent.exited).code, (await managed.exited).code]).toEqual([1, 1]);
     for (const session of [agent.session, managed.thread])
       expect(await exact(session)).toContain('recipient_unavailable');

@@ -7,18 +7,16 @@ import {
   existsSync,
   lstatSync,
   readdirSync,
-  readFileSync,
   renameSync,
   rmSync,
   symlinkSync,
 } from 'node:fs';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { CompanionRecord } from '../../src/protocol/companion.ts';
 import { fakeCodex } from './codex.ts';
 import { type Home, makeHome, until } from './home.ts';
 import { runHook } from './hook.ts';
-import { alive, answer, postbell } from './postbell.ts';
+import { answer, postbell } from './postbell.ts';
 import { openSession } from './session.ts';
 
 const thread = '01a2359b-9716-7d71-8e13-ff19cf36a487';
@@ -28,19 +26,12 @@ beforeEach(() => {
   home = makeHome();
   const { bin } = fakeCodex(home.dir);
   home.env.PATH = `${bin}:${home.env.PATH}`;
-  home.atEnd(() => {
-    for (const { pid } of companions()) if (alive(pid)) process.kill(pid, 'SIGKILL');
-  });
 });
 afterEach(() => home.end());
 
 const data = (...parts: string[]) => path.join(home.env.POSTBELL_HOME as string, ...parts);
 const inRuntime = (name: RegExp): string =>
   data('runtime', readdirSync(data('runtime')).find((one) => name.test(one)) as string);
-const companions = (): CompanionRecord[] =>
-  (existsSync(data('runtime')) ? readdirSync(data('runtime')) : [])
-    .filter((name) => /^codex-\w+\.json$/.test(name))
-    .map((name) => JSON.parse(readFileSync(data('runtime', name), 'utf8')) as CompanionRecord);
 
 const setUp = async (...words: string[]): Promise<string> => {
   const { code, stderr } = await postbell(home.env, home.project, ['agent', 'setup', ...words]);

@@ -6,10 +6,11 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { type AcpHome, acpHome } from './acp-runner.ts';
 import { channelHost } from './channel-host.ts';
 import { fakeCodex } from './codex.ts';
-import { codexRunners, processesWith } from './codex-runner.ts';
+import { codexRunners } from './codex-runner.ts';
 import { type Started, until } from './home.ts';
 import { runHook } from './hook.ts';
 import { answer, root } from './postbell.ts';
+import { companionsOf } from './processes.ts';
 import { ask } from './router-line.ts';
 
 let acp: AcpHome;
@@ -20,15 +21,6 @@ afterEach(() => acp.home.end());
 
 const line = 'replaced by a newer connection for this session; stopping.\n';
 const thread = '0199aaaa-0000-7000-8000-000000000001';
-
-/** Empty for a process that has just ended. */
-function environmentOf(pid: number): string {
-  try {
-    return readFileSync(`/proc/${pid}/environ`, 'utf8');
-  } catch {
-    return '';
-  }
-}
 
 /** Another process registers the session as it is registered. */
 async function replace(session_id: string, adapter_kind: string): Promise<void> {
@@ -76,11 +68,9 @@ it('[SES-043] a runner of Claude, Codex or an ACP agent says its line and exits 
     expect(await runner.exited).toEqual({ code: 0, signal: null });
     expect(runner.stderr()).toBe(`${before}${line}`);
   }
-  const companions = () =>
-    processesWith('companion').filter(({ pid }) => environmentOf(pid).includes(`HOME=${home.dir}`));
-  expect(companions()).toHaveLength(1);
+  expect(companionsOf(home.dir)).toHaveLength(1);
   await replace(thread, 'codex-queue');
-  await until('the companion has ended', () => companions().length === 0);
+  await until('the companion has ended', () => companionsOf(home.dir).length === 0);
   const log = readFileSync(path.join(home.env.POSTBELL_HOME as string, 'codex-companion.log'), 'utf8');
   expect(log.split(line)).toHaveLength(2);
 });

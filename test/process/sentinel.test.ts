@@ -5,6 +5,7 @@ import path from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { type Home, makeHome, type Started, until } from './home.ts';
 import { answer, postbell } from './postbell.ts';
+import { processesOf } from './processes.ts';
 import { liveCards, openSession, type Session } from './session.ts';
 import { typed } from './typed.ts';
 
@@ -23,21 +24,9 @@ beforeEach(async () => {
 });
 afterEach(() => home.end());
 
-function look(pid: string, what: 'cmdline' | 'environ'): string {
-  try {
-    return readFileSync(`/proc/${pid}/${what}`, 'utf8');
-  } catch {
-    return '';
-  }
-}
-
 /** Words and environment of every process of this home. */
-function ours(): string[] {
-  const mark = `POSTBELL_HOME=${home.env.POSTBELL_HOME}`;
-  return readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name) && look(name, 'environ').includes(mark))
-    .map((pid) => look(pid, 'cmdline') + look(pid, 'environ'));
-}
+const ours = (): string[] =>
+  processesOf(home.dir).map(({ words, environment }) => [...words, ...environment].join('\0'));
 
 const letter = (over: object): Record<string, unknown> => ({
   project,

@@ -1,10 +1,11 @@
 // One lifecycle behind every surface: what the command answers, the tool answers.
 
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Home, makeHome } from './home.ts';
 import { answer, postbell } from './postbell.ts';
+import { processesOf } from './processes.ts';
 import { liveCards, openSession, type Session } from './session.ts';
 import { typed } from './typed.ts';
 
@@ -257,20 +258,5 @@ describe('the tool message and the commands', () => {
     });
   });
 
-  /** Processes that belong to this home, by their environment. */
-  function ours(): number[] {
-    const mark = `POSTBELL_HOME=${home.env.POSTBELL_HOME}`;
-    return readdirSync('/proc')
-      .filter((name) => /^\d+$/.test(name))
-      .filter((pid) => environmentOf(pid).split('\0').includes(mark))
-      .map(Number);
-  }
+  const ours = (): number[] => processesOf(home.dir).map(({ pid }) => pid);
 });
-
-function environmentOf(pid: string): string {
-  try {
-    return readFileSync(`/proc/${pid}/environ`, 'utf8');
-  } catch {
-    return '';
-  }
-}

@@ -1,12 +1,13 @@
 // A system without bells: what still works there, and what ends at once. The platform is a word that Node is made to say.
 
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import BetterSqlite3 from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Home, makeHome, until } from './home.ts';
 import { runHook } from './hook.ts';
 import { answer, postbell } from './postbell.ts';
+import { processesOf } from './processes.ts';
 import { openSession } from './session.ts';
 
 let home: Home;
@@ -19,14 +20,7 @@ beforeEach(() => {
 afterEach(() => home.end());
 
 const data = () => home.env.POSTBELL_HOME as string;
-const processes = () =>
-  readdirSync('/proc').filter((pid) => {
-    try {
-      return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/environ`, 'utf8').includes(`HOME=${home.dir}`);
-    } catch {
-      return false;
-    }
-  });
+const processes = () => processesOf(home.dir).map(({ pid }) => pid);
 const env = { POSTBELL_RECIPIENT: 'bob', CLAUDE_CODE_SESSION_ID: 's1' };
 const mail = () => answer(home.env, home.project, ['send', 'bob', '--json'], 'BODY');
 
@@ -52,7 +46,7 @@ describe('[HOST-020] on Windows', () => {
       const sent = { action: 'send', sender: 'bob', recipient: 'carol', payload: 'x', idempotency_key: 'k' };
       expect((await session.call('message', sent)).isError).toBe(false);
       await new Promise((resolve) => setTimeout(resolve, 1_000));
-      expect(processes()).toEqual([String(session.pid)]);
+      expect(processes()).toEqual([session.pid]);
       await session.close();
     }
     const store = new BetterSqlite3(path.join(data(), 'postbell.db'), { readonly: true });

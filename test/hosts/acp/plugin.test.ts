@@ -1,12 +1,13 @@
 // A real agent that has our plugin inside it and is rung by `postbell host acp`: the plugin is that session, and rings nobody.
 
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, expect, it } from 'vitest';
 import { hostNode, hostProgram } from '../../../tools/hosts.mjs';
 import { type Started, start, until } from '../../process/home.ts';
 import { answer, type Env } from '../../process/postbell.ts';
+import { environmentOf } from '../../process/processes.ts';
 import { watchFamily } from '../family.ts';
 import { describeWithHost } from '../installed.ts';
 import type { Script, ToolResult } from '../model.ts';
@@ -47,8 +48,6 @@ async function running(config: string, env: Env): Promise<{ runner: Started; ses
   if (session === undefined) throw new Error(runner.stderr());
   return { runner, session };
 }
-
-const environmentOf = (pid: number): string[] => readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0');
 
 describeWithHost('claude-agent-acp', 'an ACP agent with the plugin', () => {
   it('[HOST-204] is one session, which is rung once, and as which the plugin reads', async () => {

@@ -4,9 +4,10 @@ import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'n
 import path from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { hostProgram } from '../../../tools/hosts.mjs';
-import { codexRunners, processesWith } from '../../process/codex-runner.ts';
+import { codexRunners } from '../../process/codex-runner.ts';
 import { type Home, makeHome, until } from '../../process/home.ts';
 import { finished } from '../../process/postbell.ts';
+import { processesWith } from '../../process/processes.ts';
 import { codexMailAgent } from '../codex-agent.ts';
 import { type CodexModel, codexModelConfig, startCodexModel } from '../codex-model.ts';
 import { describeWithHost } from '../installed.ts';

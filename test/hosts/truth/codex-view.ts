@@ -1,7 +1,5 @@
 // What a scripted model saw of the mail, in Codex.
 
-import { readFileSync } from 'node:fs';
-import { processesWith } from '../../process/codex-runner.ts';
 import type { CodexItem, CodexModel, CodexRequest } from '../codex-model.ts';
 import type { ModelView } from './observe.ts';
 
@@ -26,17 +24,3 @@ export const codexView = (model: () => CodexModel): ModelView => ({
     };
   },
 });
-
-/** Companions of threads whose home lies in this directory. */
-export const companionsIn = (dir: string): number[] =>
-  processesWith('companion')
-    .filter(({ pid, words }) => words.includes('companion') && environmentOf(pid).includes(`HOME=${dir}/`))
-    .map(({ pid }) => pid);
-
-function environmentOf(pid: number): string {
-  try {
-    return readFileSync(`/proc/${pid}/environ`, 'utf8');
-  } catch {
-    return '';
-  }
-}

@@ -6,12 +6,13 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, expect } from 'vitest';
 import { until } from '../../process/home.ts';
 import { root } from '../../process/postbell.ts';
+import { companionsOf } from '../../process/processes.ts';
 import { type CodexOffice, codexBinary, openCodexOffice } from '../codex.ts';
 import { codexMailAgent } from '../codex-agent.ts';
 import type { CodexScript } from '../codex-model.ts';
 import { describeWithHost } from '../installed.ts';
 import { openTerminal, type Terminal } from '../terminal.ts';
-import { codexView, companionsIn } from './codex-view.ts';
+import { codexView } from './codex-view.ts';
 import { formerRouter, killRouter, live, projectOf, whileLocked } from './faults.ts';
 import { expectCell, type Place, type Who } from './observe.ts';
 import { columnOf } from './page.ts';
@@ -174,7 +175,7 @@ describeWithHost('codex', 'truth of its queue: threads on a shared app-server', 
     'companion',
     'not_live / gone / absent / nothing',
     withFault(async ({ who }) => {
-      for (const pid of companionsIn(office.dir)) process.kill(pid, 'SIGKILL');
+      for (const { pid } of companionsOf(office.dir)) process.kill(pid, 'SIGKILL');
       await until('it is not live', async () => (await office.card(who.session as string)) === undefined);
     }),
   );
