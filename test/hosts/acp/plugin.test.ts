@@ -7,7 +7,7 @@ import { afterEach, expect, it } from 'vitest';
 import { hostNode, hostProgram } from '../../../tools/hosts.mjs';
 import { type Started, start, until } from '../../process/home.ts';
 import { answer, type Env } from '../../process/postbell.ts';
-import { environmentOf } from '../../process/processes.ts';
+import { environmentOf, wordsOf } from '../../process/processes.ts';
 import { watchFamily } from '../family.ts';
 import { describeWithHost } from '../installed.ts';
 import type { Script, ToolResult } from '../model.ts';
@@ -68,7 +68,9 @@ describeWithHost('claude-agent-acp', 'an ACP agent with the plugin', () => {
     const family = watchFamily(runner.pid);
     const pluginRuns = (): boolean => family.living().some((pid) => isPlugin(pid, 'mcp'));
     await until('the plugin runs', pluginRuns);
-    const theirs = family.living().filter((pid) => pid !== runner.pid);
+    // The shell that watches over the agent's group is the runner's own.
+    const watches = (pid: number): boolean => wordsOf(pid).at(-2) === 'sh';
+    const theirs = family.living().filter((pid) => pid !== runner.pid && !watches(pid));
     expect(theirs.map(environmentOf)).toEqual(
       theirs.map(() => expect.arrayContaining([`POSTBELL_SESSION=${session}`, 'POSTBELL_LISTENER=off'])),
     );
