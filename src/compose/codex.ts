@@ -9,6 +9,7 @@ import { managedBell, ThreadTurn } from '../hosts/codex/managed.ts';
 import { connectOwnServer, type OwnServer, startOwnServer } from '../hosts/codex/own-server.ts';
 import { atMost } from '../mailbox/patience.ts';
 import { say } from '../platform/stderr.ts';
+import type { Lock } from '../ports/lock.ts';
 import { Fault, failureLine } from '../protocol/errors.ts';
 import type { HostConfig } from '../protocol/host-config.ts';
 import { hex } from '../protocol/id.ts';
@@ -37,8 +38,9 @@ export function main(words: readonly string[]): Promise<void> {
     const local = await openLocal(environmentOf(config));
     try {
       const socketPath = socketOf(local, config);
+      const lock = takeSocket(socketPath, local);
       await makeRoom(socketPath, local);
-      run({ local, config, project, workspace, socketPath });
+      run({ local, config, project, workspace, socketPath, lock });
     } catch (error) {
       local.close();
       throw error;
@@ -53,6 +55,13 @@ function socketOf({ places, random }: Local, { control_socket }: HostConfig): st
   if (bytes <= limits.socketPathBytesMax) return socketPath;
   const text = `the control socket ${socketPath} has ${bytes} bytes; at most ${limits.socketPathBytesMax}`;
   throw new Fault('socket_path_too_long', text);
+}
+
+/** Of two runners that start with one socket, the second would take the app-server of the first for its own. */
+function takeSocket(socketPath: string, { locks }: Local): Lock {
+  const lock = locks.tryTake(`codex-server-${socketPath}`);
+  if (lock !== undefined) return lock;
+  throw new Fault('socket_path_occupied', `another runner has the control socket ${socketPath}`);
 }
 
 /** Only a socket of this account at which nobody listens is removed. */
@@ -72,6 +81,7 @@ interface Run {
   project: string;
   workspace: string;
   socketPath: string;
+  lock: Lock;
 }
 
 /** What has begun, and ends with this process. */
@@ -98,7 +108,7 @@ function run(of: Run): void {
   const running: Running = {
     codex,
     turn: new ThreadTurn(() => running.thread),
-    end: runnerEnd(() => close(local, running)),
+    end: runnerEnd(() => close(of, running)),
   };
   void codex.ended.then((how) => running.end.failing(`postbell: Codex ${how}; this session ends\n`));
   begin(of, running).catch((error: unknown) => running.end.failing(failureLine(error, false)));
@@ -182,7 +192,7 @@ function personAt(running: Running): AskPerson | undefined {
 const interruptWaitMs = 500;
 
 /** Nobody rings any more when the turn that runs is interrupted, by which what it started ends. */
-async function close(local: Local, running: Running): Promise<void> {
+async function close({ local, lock }: Run, running: Running): Promise<void> {
   const { server, thread, turn, codex, talk } = running;
   talk?.close();
   try {
@@ -192,6 +202,7 @@ async function close(local: Local, running: Running): Promise<void> {
       await server.request('turn/interrupt', { threadId: thread, turnId: turn.running }, interruptWaitMs);
     server?.close();
     await codex.end();
+    lock.release();
     local.close();
   }
 }

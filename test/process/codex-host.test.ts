@@ -255,6 +255,17 @@ describe('postbell host codex', () => {
     await codex.running();
   });
 
+  it('of two that start with one socket one goes on, and the other starts nothing', async () => {
+    codex.configure({ control_socket: path.join(home.dir, 'control.sock') });
+    const both = [codex.run(), codex.run()];
+    const ready = () => both.filter((one) => one.stderr().includes('gets the mail of'));
+    await until('one is ready', () => ready().length === 1, 30_000);
+    const other = both.find((one) => one !== ready()[0]) as Started;
+    expect(await other.exited).toEqual({ code: 1, signal: null });
+    expect(other.stderr()).toMatch(/^postbell: socket_path_occupied: [^\n]+\n$/);
+    expect([fake.starts().length, asked('thread/start').length]).toEqual([1, 1]);
+  });
+
   it('begins one turn at a time: the next notice waits for the end of the one that runs', async () => {
     fake.play({ turnMs: 5_000 });
     const runner = await codex.running();
