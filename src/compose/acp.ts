@@ -83,7 +83,13 @@ function run(of: Run): void {
   const mark = toolsMark(places, session.id);
   awaitMark(mark);
   const command = config.command as readonly string[];
-  const agent = startAgent({ command, directory: workspace, environment: agentEnvironment(injected), clock });
+  const agent = startAgent({
+    command,
+    directory: workspace,
+    environment: agentEnvironment(injected),
+    clock,
+    complain: say,
+  });
   const acp = new AcpSession({
     note: line,
     show: (text) => running.talk?.show(text),
@@ -177,6 +183,7 @@ async function untilLoaded({ clock }: Local, loaded: () => boolean): Promise<voi
 function openTerminal(acp: AcpSession, end: () => void): Conversation | undefined {
   const { stdin, stdout } = process;
   if (!stdin.isTTY || !stdout.isTTY) return undefined;
+  line('what you type is prompted; Ctrl-C ends this session and its agent');
   return converse({ input: stdin, output: stdout, onLine: (text) => acp.type(text), onEnd: end });
 }
 
@@ -196,7 +203,12 @@ async function permit(
 const reasonCharactersMax = 64;
 
 function recordStop({ clock, store }: Local, stop: Stop, attemptId: string | undefined): void {
-  if (stop.stop === 'lost' || (stop.stop === 'ended' && stop.reason === 'end_turn')) return;
+  if (
+    stop.stop === 'lost' ||
+    stop.stop === 'unreadable' ||
+    (stop.stop === 'ended' && stop.reason === 'end_turn')
+  )
+    return;
   const said = stop.stop === 'ended' ? stop.reason : `error ${stop.code}`;
   const reason = Array.from(said).slice(0, reasonCharactersMax).join('');
   line(`the turn of a notice ended with ${quoted(reason)}`);

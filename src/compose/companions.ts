@@ -55,9 +55,11 @@ export class Companions {
     replacePrivateFile(this.#file, `${JSON.stringify(record)}\n`);
   }
 
-  /** Unless another companion has written its own by now. */
-  forget(token: string): void {
-    if (this.read()?.token === token) rmSync(this.#file, { force: true });
+  /** Unless another companion has written its own by now, or a socket stays that nothing else would account for. */
+  forget(token: string): boolean {
+    if (this.read()?.token !== token || this.#sockets().length > 0) return false;
+    rmSync(this.#file, { force: true });
+    return true;
   }
 
   /**
@@ -69,9 +71,7 @@ export class Companions {
     const record = this.read();
     if (record !== undefined) await this.#end(record);
     const known = [record?.socket, ...(record?.former ?? [])];
-    const there = readdirSync(this.#places.runtime)
-      .filter((name) => name.startsWith(`${this.#stem}-`) && name.endsWith('.sock'))
-      .map((name) => path.join(this.#places.runtime, name));
+    const there = this.#sockets();
     const foreign = there.find((file) => !known.includes(file));
     if (foreign !== undefined) throw busy(`${foreign} is of no companion on record`);
     return there;
@@ -103,6 +103,13 @@ export class Companions {
     }
   }
 
+  /** Of this thread. */
+  #sockets(): string[] {
+    return readdirSync(this.#places.runtime)
+      .filter((name) => name.startsWith(`${this.#stem}-`) && name.endsWith('.sock'))
+      .map((name) => path.join(this.#places.runtime, name));
+  }
+
   async #end(record: CompanionRecord): Promise<void> {
     if (!runs(record)) return this.#clean(record, 'at a start');
     await tell(record, { verb: 'replace' });
@@ -116,12 +123,13 @@ export class Companions {
 
   /** Its socket only where that is known to be its own. */
   #clean({ pid, token, socket, inode }: CompanionRecord, when: string): void {
-    this.forget(token);
+    // The record last: killed between the two it would leave a socket that nothing accounts for.
     const removed = inode !== undefined && removeSocket(socket, inode);
+    const forgotten = this.forget(token);
     const left = !removed && inodeOf(socket) !== undefined;
     if (removed || left)
       this.log(
-        `companion ${pid} had ended without a word; its record was removed ${when}${left ? ', its socket left' : ''}`,
+        `companion ${pid} had ended without a word; its record was ${forgotten ? 'removed' : 'kept for a socket that stays'} ${when}`,
       );
   }
 }

@@ -1,5 +1,7 @@
 // What happened, table by table, for the live view.
 
+import type { MessageReceiptKind } from '../protocol/receipts.ts';
+
 /** Payload-free. */
 export interface FeedItem {
   at: string;
@@ -8,10 +10,7 @@ export interface FeedItem {
     | 'attempt'
     | 'host_accept'
     | 'notice'
-    | 'intake'
-    | 'ack'
-    | 'disposition'
-    | 'activation'
+    | MessageReceiptKind
     | 'connected'
     | 'disconnected'
     | 'superseded';

@@ -55,12 +55,15 @@ export type CompanionRequest = { token: string } & CompanionVerb;
  */
 export type CompanionHeard = 'heard' | 'declined' | 'unheard' | 'none';
 
+const isPlainText = (value: unknown): boolean =>
+  typeof value === 'string' && value !== '' && !value.includes('\0');
+
 /** Undefined for what is no record. */
 export function readCompanionRecord(text: string): CompanionRecord | undefined {
   const record = parse(text);
   if (record === undefined) return undefined;
   const { version, pid, start_time, thread, workspace, token, socket, inode, state, former } = record;
-  const texts = [start_time, workspace, token, socket].every((one) => typeof one === 'string' && one !== '');
+  const texts = [start_time, workspace, token, socket].every(isPlainText);
   const known =
     version === 1 &&
     Number.isInteger(pid) &&

@@ -144,6 +144,15 @@ describe('the ACP bell', () => {
     expect(outcome).toEqual(accepted);
   });
 
+  it.each([[null], [{}], [{ stopReason: 7 }]])(
+    'is unknown where the prompt is answered with %j',
+    async (said) => {
+      const ringing = ring();
+      newest().answer(said as never);
+      expect(await ringing).toEqual({ outcome: 'unknown', code: 'invalid_response' });
+    },
+  );
+
   it('is unknown where the connection is lost after the prompt was written, and refused before that', async () => {
     const ringing = ring();
     newest().fail(new LinkClosed());

@@ -184,6 +184,28 @@ describe('the command', () => {
       expect(await ringWith('x')).toEqual({ outcome: 'rejected', ...expected });
     });
 
+  it('that has ended with 0 has queued it, whatever it left running with its output open', async () => {
+    codex.play({ holds: true, exits: 0 });
+    const clock = new FakeClock();
+    const ring = ringOnce(clock, bellOf(clock), item(1));
+    await until(() => codex.entries().some(({ child }) => child !== undefined));
+    const pids = codex.entries().flatMap(({ pid, child }) => pid ?? child ?? []);
+    await until(() => !alive(pids[0] as number));
+    try {
+      let settled = false;
+      void ring.finally(() => {
+        settled = true;
+      });
+      for (let tries = 0; tries < 20 && !settled; tries += 1) {
+        await clock.advance(500);
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+      expect(await ring).toMatchObject({ outcome: { outcome: 'accepted' } });
+    } finally {
+      process.kill(pids[1] as number, 'SIGKILL');
+    }
+  });
+
   it('[HOST-166, INB-055] that says nothing is killed with its group after 30_000 ms: the outcome is unknown, and nothing is tried again', async () => {
     codex.play({ hangs: true, child: true });
     const clock = new FakeClock();

@@ -30,6 +30,9 @@ describe('a name in one line of text', () => {
       'notice',
       'intake',
       'ack',
+      'disposition',
+      'activation',
+      'host_activation',
       'connected',
       'disconnected',
       'superseded',
@@ -43,6 +46,7 @@ describe('a name in one line of text', () => {
         detail: 'x',
       };
       expect(feedLine(item)).toMatch(inert);
+      expect(feedLine(item)).not.toContain('undefined');
     }
     for (const json of [true, false])
       expect(failureLine(new Refusal('usage', hostile), json)).toMatch(/^[^\p{Cc}\p{Cf}\u2028\u2029]*\n$/u);

@@ -140,6 +140,12 @@ describe('a question about one submission', () => {
       { exits: 1, says: 'Error: something else' },
       { queue, drops: [list] },
       { queue, drops: [start] },
+      // No turn is named, so that none is known to have begun.
+      { queue, answers: { [start]: {} } },
+      { queue, answers: { [start]: { result: null } } },
+      { queue, answers: { [start]: { result: {} } } },
+      { queue, answers: { [start]: { error: 'no such thing' } } },
+      { queue, answers: { [list]: { error: 'no such thing' } } },
     ]) {
       codex.play(scene);
       await expect(ask()).rejects.toMatchObject({ code: 'adapter_error' });

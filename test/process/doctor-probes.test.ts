@@ -229,7 +229,7 @@ describe('[SES-137] the row of identifiers', () => {
     expect(row('scope')).toMatchObject({
       level: 'info',
       text: expect.stringMatching(
-        /^4 of \d+ identifiers break today\u2019s rules \((?=.*path-shaped 2)(?=.*not NFC 1)(?=.*untrimmed 2).*\); nothing is changed$/,
+        /^4 of \d+ names of projects, inboxes and sessions break today\u2019s rules \((?=.*path-shaped 2)(?=.*not NFC 1)(?=.*untrimmed 2).*\); nothing is changed$/,
       ),
     });
     expect(verdict).toBe('PASS');

@@ -19,12 +19,13 @@ export function run(dir) {
   const argv = process.argv.slice(2);
   log({ argv, env: process.env, cwd: process.cwd(), pid: process.pid });
 
-  const { says, exits, hangs, child } = scene();
+  const { says, exits, hangs, child, holds } = scene();
   if (says) process.stderr.write(`${says}\n`);
   if (child) {
     const started = spawn('sleep', ['300'], { stdio: 'ignore' });
     log({ child: started.pid });
   }
+  if (holds) log({ child: spawn('sleep', ['300'], { stdio: 'inherit', detached: true }).pid });
   if (exits !== undefined) return void process.exit(exits);
   if (hangs) return void setInterval(() => {}, 1_000);
   if (argv[0] === 'queue')
@@ -42,7 +43,7 @@ export function run(dir) {
       if (now.silent?.includes(method)) return;
       if (now.drops?.includes(method)) return socket.terminate();
       const error = now.errors?.[method];
-      const answer = error ? { error } : methods[method]?.(params, now, say);
+      const answer = now.answers?.[method] ?? (error ? { error } : methods[method]?.(params, now, say));
       const delayMs = now.delays?.[method] ?? 0;
       const reply = {
         id,

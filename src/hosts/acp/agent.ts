@@ -26,27 +26,32 @@ export interface AgentStart {
   directory: string;
   environment: Readonly<Record<string, string>>;
   clock: Clock;
+  /** What it says on stderr, until it is ended. */
+  complain(text: string): void;
 }
 
-export function startAgent({ command, directory, environment, clock }: AgentStart): AgentProcess {
+export function startAgent({ command, directory, environment, clock, complain }: AgentStart): AgentProcess {
   const [program = '', ...words] = command;
   const child = spawn(program, words, {
     cwd: directory,
     env: environment,
-    // What it says on stderr is said to whoever started it, and is nothing of ours.
-    stdio: ['pipe', 'pipe', 'inherit'],
+    stdio: 'pipe',
     detached: true,
   });
-  const input = child.stdin as Writable;
+  const input = child.stdin;
   // A broken pipe shows as the end of the process.
   input.on('error', () => {});
+  // What it says there is said to whoever started it, and is nothing of ours.
+  child.stderr.setEncoding('utf8').on('data', complain);
   const unguard = child.pid === undefined ? undefined : guardGroup(child.pid);
   return {
     input,
-    output: child.stdout as Readable,
+    output: child.stdout,
     ended: endOf(child),
     end: async (beganMs) => {
       if (child.pid === undefined) return;
+      // Some say then all that they held back.
+      child.stderr.off('data', complain).resume();
       input.end();
       await endGroup(child.pid, clock, { beganMs, terminateMs, killMs });
       unguard?.();

@@ -10,7 +10,7 @@ import type { AcpSession, Stop } from './session.ts';
 export const toolsNotLoaded = 'tools_not_loaded';
 
 export interface AcpBellOptions {
-  session: Pick<AcpSession, 'isBusy' | 'isGone' | 'prompt'>;
+  session: Pick<AcpSession, 'isBusy' | 'isGone' | 'notify'>;
   hostKind: HostKind;
   /** Whether the agent has asked our server for its tools. */
   toolsLoaded(): boolean;
@@ -44,7 +44,7 @@ export function acpBell({ session, hostKind, toolsLoaded, onStop }: AcpBellOptio
       if (!toolsLoaded()) return { outcome: 'rejected', code: 'adapter_rejected', permanent: true };
       // Who rings waits for the end of a turn; a prompt of its own would be lost, or would stop the turn.
       if (session.isBusy()) return { outcome: 'rejected', code: 'adapter_error', permanent: false };
-      const { taken, stopped } = session.prompt(text);
+      const { taken, stopped } = session.notify(text);
       void stopped.then((stop) => onStop(stop, attempt_id));
       const first = await Promise.race([taken, stopped]);
       if (first !== 'taken' && first.stop !== 'ended') return outcomeOf(first);
@@ -62,5 +62,6 @@ const neverTaken = [-32_601, -32_602];
 function outcomeOf(stop: Exclude<Stop, { stop: 'ended' }>): RingOutcome {
   // It may have been read before the connection was lost.
   if (stop.stop === 'lost') return { outcome: 'unknown', code: 'adapter_disconnected' };
+  if (stop.stop === 'unreadable') return { outcome: 'unknown', code: 'invalid_response' };
   return { outcome: 'rejected', code: 'adapter_rejected', permanent: neverTaken.includes(stop.code) };
 }

@@ -17,11 +17,12 @@ export interface InjectedServer {
   environment: Readonly<Record<string, string>>;
 }
 
-/** How a prompt came to its end. `reason` is the agent's word for it. */
+/** How a prompt came to its end. `reason` is the agent's word for it; without one nothing is known of it. */
 export type Stop =
   | { stop: 'ended'; reason: string }
   | { stop: 'refused'; code: number; message: string }
-  | { stop: 'lost' };
+  | { stop: 'lost' }
+  | { stop: 'unreadable' };
 
 export interface Turn {
   /** At the agent's first word on this prompt; never, where it says none. */
@@ -140,13 +141,19 @@ export class AcpSession implements LinkHandlers {
     if (this.#onTaken !== undefined || this.isGone()) return;
     const text = this.#typed.shift();
     if (text === undefined) return;
-    void this.prompt(text).stopped.then((stop) => {
+    void this.#prompt(text).stopped.then((stop) => {
       if (stop.stop === 'refused') this.#options.note(`the agent refused the prompt: ${stop.message}`);
     });
   }
 
+  /** A turn with a notice, of which a person who looks on is told. */
+  notify(text: string): Turn {
+    this.#options.show?.('\n[Postbell notice]\n');
+    return this.#prompt(text);
+  }
+
   /** Begins a turn. Only while none runs. */
-  prompt(text: string): Turn {
+  #prompt(text: string): Turn {
     const link = this.#link;
     if (link === undefined || this.#onTaken !== undefined) throw new Error('a turn runs, or no session');
     const taken = new Promise<'taken'>((resolve) => {
@@ -154,7 +161,12 @@ export class AcpSession implements LinkHandlers {
     });
     const prompt = [{ type: 'text', text }];
     const stopped = link.request('session/prompt', { sessionId: this.#id, prompt }).then(
-      (answer): Stop => ({ stop: 'ended', reason: String(fields(answer).stopReason) }),
+      (answer): Stop => {
+        const { stopReason } = fields(answer);
+        return typeof stopReason === 'string'
+          ? { stop: 'ended', reason: stopReason }
+          : { stop: 'unreadable' };
+      },
       (error: unknown): Stop =>
         error instanceof AgentRefused
           ? { stop: 'refused', code: error.code, message: error.message }

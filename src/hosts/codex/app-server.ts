@@ -15,11 +15,11 @@ export interface RpcError {
   message: string;
 }
 
-/** `lost`: no answer within the time, or none any more; the server may have done what was asked. */
+/** `lost`: no answer within the time, none any more, or one that is none; the server may have done what was asked. */
 export type Reply =
   | { result: Record<string, unknown> }
   | { error: RpcError }
-  | { lost: 'timeout' | 'closed' };
+  | { lost: 'timeout' | 'closed' | 'unreadable' };
 
 export interface AppServerOptions {
   clock: Clock;
@@ -61,7 +61,7 @@ export async function connectAppServer(
     return connection;
   }
   connection.close();
-  return 'lost' in introduced ? introduced.lost : 'refused';
+  return 'lost' in introduced && introduced.lost !== 'unreadable' ? introduced.lost : 'refused';
 }
 
 class Connection implements AppServer {
@@ -140,8 +140,7 @@ class Connection implements AppServer {
     if (typeof method === 'string' && (typeof id === 'number' || typeof id === 'string'))
       void this.#answer(id, method, about);
     else if (typeof method === 'string') this.#options.onNotification?.(method, about);
-    else if (typeof id === 'number')
-      this.#waiting.get(id)?.(isObject(error) ? { error: errorOf(error) } : { result: objectOf(result) });
+    else if (typeof id === 'number') this.#waiting.get(id)?.(replyOf(error, result));
   }
 
   async #answer(id: number | string, method: string, params: Record<string, unknown>): Promise<void> {
@@ -149,6 +148,11 @@ class Connection implements AppServer {
     const unanswered = { code: -32601, message: 'this client does not answer that' };
     this.#send(result === undefined ? { id, error: unanswered } : { id, result });
   }
+}
+
+function replyOf(error: unknown, result: unknown): Reply {
+  if (isObject(error)) return { error: errorOf(error) };
+  return error === undefined && isObject(result) ? { result } : { lost: 'unreadable' };
 }
 
 const textOf = (data: WebSocket.RawData): string =>

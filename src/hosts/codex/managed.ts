@@ -62,7 +62,7 @@ export function managedBell({ server, thread, turn, isGone }: ManagedPorts): Bel
     if ('lost' in reply)
       return {
         outcome: 'unknown',
-        code: reply.lost === 'timeout' ? 'host_outcome_timeout' : 'adapter_disconnected',
+        code: lostCodes[reply.lost],
       };
     const turn_id = idOf(reply.result.turn);
     if (turn_id === undefined) return { outcome: 'unknown', code: 'invalid_response' };
@@ -107,6 +107,12 @@ export function managedBell({ server, thread, turn, isGone }: ManagedPorts): Bel
     },
   };
 }
+
+const lostCodes = {
+  timeout: 'host_outcome_timeout',
+  closed: 'adapter_disconnected',
+  unreadable: 'invalid_response',
+} as const satisfies Record<string, ErrorCode>;
 
 const rejected = (code: ErrorCode, permanent: boolean): RingOutcome => ({
   outcome: 'rejected',

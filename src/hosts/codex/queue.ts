@@ -25,6 +25,9 @@ export type Queued =
 /** An answer is two lines. */
 const outputCharactersMax = 16_384;
 
+/** From its end to that of its output. */
+const outputWaitMs = 500;
+
 /** Ended with its whole process group when its time is up. */
 export function queueNotice(
   clock: Clock,
@@ -43,6 +46,7 @@ export function queueNotice(
     });
     let said = '';
     let complaint = '';
+    let cancelRest = (): void => {};
     child.stdout.on('data', (chunk: Buffer) => {
       if (said.length < outputCharactersMax) said += chunk.toString('utf8');
     });
@@ -51,6 +55,8 @@ export function queueNotice(
     });
     const settle = (queued: Queued): void => {
       cancel();
+      cancelRest();
+      for (const output of [child.stdout, child.stderr]) output.destroy();
       ended?.removeEventListener('abort', giveUp);
       resolve(queued);
     };
@@ -63,6 +69,10 @@ export function queueNotice(
     child.on('error', () =>
       settle({ outcome: 'rejected', code: 'codex_queue_process_failed', permanent: true }),
     );
+    // What it left running may hold its output open; how it ended is known.
+    child.on('exit', (code) => {
+      cancelRest = clock.after(outputWaitMs, () => settle(read(code, said, complaint)));
+    });
     child.on('close', (code) => settle(read(code, said, complaint)));
   });
 }

@@ -72,7 +72,11 @@ export async function releaseSubmission(
     threadId: thread_id,
     queuedSubmissionId: submission_id,
   });
-  if ('result' in begun) return 'started';
+  if ('result' in begun) {
+    const { turn } = begun.result;
+    if (isObject(turn) && typeof turn.id === 'string') return 'started';
+    throw new Fault('adapter_error', 'the app-server named no turn that it began');
+  }
   if ('error' in begun && isGone(begun.error)) return 'taken';
   return failureOf(begun);
 }
@@ -86,7 +90,10 @@ const isBusy = ({ code, message }: RpcError): boolean =>
 function failureOf(reply: Exclude<Reply, { result: unknown }>): ReleaseOutcome {
   if ('error' in reply) return isBusy(reply.error) ? 'busy' : 'refused';
   if (reply.lost === 'timeout') return 'no_answer';
-  throw new Fault('adapter_error', 'the app-server closed the connection');
+  throw new Fault(
+    'adapter_error',
+    reply.lost === 'closed' ? 'the app-server closed the connection' : 'the app-server gave no answer',
+  );
 }
 
 async function listQueue(server: AppServer, threadId: string): Promise<QueueItem[] | ReleaseOutcome> {

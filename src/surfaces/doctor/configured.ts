@@ -45,8 +45,7 @@ export function claudeChannel({ channel, claude }: DoctorFacts): Finding {
   if (channel === undefined)
     return {
       level: 'info',
-      text: 'not looked at: doctor does not run from a Claude plugin directory',
-      hint: 'only sessions started with channels on have one',
+      text: 'not looked at: only a doctor that a Claude session with channels runs has one to look at',
     };
   const state = claude.unread.find(({ path: file }) => path.basename(file) === '.claude.json');
   if (state !== undefined)

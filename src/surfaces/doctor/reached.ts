@@ -66,12 +66,12 @@ export function codexQueueRelease(facts: DoctorFacts): Finding {
   if (alone.length === 0)
     return {
       level: 'pass',
-      text: `no Codex thread is known to lack an app-server that starts its queue (looked at 7 days, ${queueReleases.length} on record)`,
+      text: `no queue of a Codex thread was found without an app-server to start it (7 days, requests on record: ${queueReleases.length})`,
     };
   return {
     level: 'warn',
     text: `no app-server answered that could start queued notices: ${alone.map(({ session_id }) => quoted(session_id)).join(', ')}; after an interrupted turn, what is queued there waits for a prompt`,
-    hint: 'type a prompt in that thread, and start it without --no-daemon from then on',
+    hint: 'type a prompt in that thread; threads started without --no-daemon have such a server (postbell agent setup codex-session names them)',
   };
 }
 

@@ -125,11 +125,14 @@ export function scope(facts: DoctorFacts): Finding {
     return faults.length > 0;
   });
   if (broken.length === 0)
-    return { level: 'pass', text: `all ${mail.identifiers.length} identifiers keep today\u2019s rules` };
+    return {
+      level: 'pass',
+      text: `all ${mail.identifiers.length} names of projects, inboxes and sessions keep today\u2019s rules`,
+    };
   const by = [...counts].map(([fault, count]) => `${fault} ${count}`).join(', ');
   return {
     level: 'info',
-    text: `${broken.length} of ${mail.identifiers.length} identifiers break today\u2019s rules (${by}); nothing is changed`,
+    text: `${broken.length} of ${mail.identifiers.length} names of projects, inboxes and sessions break today\u2019s rules (${by}); nothing is changed`,
     hint: 'send to the name in its present form; mail under the old one stays under the old one',
   };
 }

@@ -39,6 +39,8 @@ function said(item: FeedItem): string {
       return `disposed  ${message}  by ${quoted(item.to)}  (${item.detail})`;
     case 'activation':
       return `activated ${message}  by ${quoted(item.to)}  (${item.detail})`;
+    case 'host_activation':
+      return `queue     ${message}  of ${quoted(item.to)}  (asked its host to begin a turn: ${item.detail}; not known to be read)`;
     case 'connected':
       return `live      ${quoted(item.from ?? '')}  session ${session}  (bell ${item.detail})`;
     case 'disconnected':
