@@ -9,7 +9,7 @@ import { type Environment, ownEnvironment } from '../platform/environment.ts';
 import type { Places } from '../platform/paths.ts';
 import { runProgram } from '../platform/programs.ts';
 import { describeError } from '../protocol/errors.ts';
-import { isObject } from '../protocol/json.ts';
+import { asText, isObject } from '../protocol/json.ts';
 import { probe } from '../router/lifecycle.ts';
 import { checkSocket } from '../router/socket-owner.ts';
 import type { DoctorFacts, ProbeFacts } from '../surfaces/doctor/facts.ts';
@@ -96,7 +96,7 @@ function toolsIn(stdout: string): Map<string, unknown> | undefined {
     const result = isObject(frame) && frame.id === 2 ? frame.result : undefined;
     if (isObject(result) && Array.isArray(result.tools))
       return new Map(
-        result.tools.filter(isObject).map(({ name, inputSchema }) => [String(name), inputSchema]),
+        result.tools.filter(isObject).map(({ name, inputSchema }) => [asText(name), inputSchema]),
       );
   }
   return undefined;

@@ -19,6 +19,8 @@ export interface Rang {
   item: RingItem;
   /** The text of the notice, also where a whole message was pushed. */
   notice: string;
+  /** Deliveries that it rang for; what its reservation came to cover since then is not among them. */
+  covers: readonly string[];
   /** Of the router's hand-off. */
   delivery_id?: string;
 }
@@ -54,12 +56,12 @@ export async function recordOutcome(
   if (counts) await saveFailure(ports, rang, outcome.code).catch(onFault);
 }
 
-function accept(tx: Tx, { root, bell, item, delivery_id }: Rang, { content, receipt }: Accepted): void {
+function accept(tx: Tx, { root, bell, item, covers }: Rang, { content, receipt }: Accepted): void {
   if (!isNewest(tx, root, item)) return;
   if (bell !== 'listener' && bell !== 'none') {
     tx.notices.setState(item.notification_id, acceptedState[bell]);
     if (content === 'notice') tx.notices.setReceipt(item.notification_id, JSON.stringify(receipt));
-    tx.notices.markRung(item.notification_id, content === 'full' ? delivery_id : undefined);
+    tx.notices.markRung(item.notification_id, covers);
   }
   tx.failures.clearSlot(root);
 }

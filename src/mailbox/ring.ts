@@ -174,6 +174,7 @@ function planHandOff(
       return {
         ...rang,
         delivery_id,
+        covers: [delivery_id],
         item: { ...item, content, ...whole, covered: keysOf(tx, [delivery_id]) },
       };
   }
@@ -229,7 +230,8 @@ function beginAgain(tx: Tx, desk: RingDesk, ringing: Ringing): Result<string | u
 function noticeFor(tx: Tx, desk: RingDesk, ringing: Ringing, bell: Bell, notification_id: string): Rang {
   const { inbox, root } = sessionInbox(tx, desk, ringing);
   const text = renderNotice({ notification_id, ...tx.waiting.counts(inbox) });
-  const covered = keysOf(tx, tx.notices.byId(notification_id)?.covered ?? []);
+  const covers = tx.notices.byId(notification_id)?.covered ?? [];
+  const covered = keysOf(tx, covers);
   const { bell: name } = bell.describe();
   const item: RingItem = {
     content: 'notice',
@@ -241,7 +243,7 @@ function noticeFor(tx: Tx, desk: RingDesk, ringing: Ringing, bell: Bell, notific
       unanswered: tx.notices.unanswered(notification_id, limits.channelUnansweredMax),
     }),
   };
-  return { root, bell: name, notice: text, item };
+  return { root, bell: name, notice: text, item, covers };
 }
 
 /** The whole message, where the bell takes one and it fits. */

@@ -59,8 +59,8 @@ export interface Notices {
   receiptOf(notificationId: string): string | undefined;
   /** The hand-off of this delivery to the session failed: so did its newest reservation there, unless that was rung for. */
   fail(deliveryId: string, sessionIds: readonly string[]): void;
-  /** All that the reservation covers has been rung for, or the one delivery. */
-  markRung(notificationId: string, deliveryId?: string): void;
+  /** These deliveries of the reservation have been rung for; without them, all that it covers. */
+  markRung(notificationId: string, deliveryIds?: readonly string[]): void;
   /** The session's host was handed this delivery whole: rung for, and nothing else of its reservation is. */
   markPushed(deliveryId: string, sessionIds: readonly string[]): void;
   /** When the session was rung last, newest first. */

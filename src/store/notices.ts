@@ -100,10 +100,12 @@ function ringing(
         { delivery: deliveryId, sessions: JSON.stringify(sessionIds) },
       );
     },
-    markRung: (notificationId, deliveryId) => {
+    markRung: (notificationId, deliveryIds) => {
+      const ids = deliveryIds === undefined ? null : JSON.stringify(deliveryIds);
       database.run(
-        'UPDATE reservation_cover SET rung = 1 WHERE notification_id = :id AND delivery_id = coalesce(:one, delivery_id)',
-        { id: notificationId, one: deliveryId ?? null },
+        `UPDATE reservation_cover SET rung = 1
+         WHERE notification_id = :id AND (:ids IS NULL OR delivery_id IN (SELECT value FROM json_each(:ids)))`,
+        { id: notificationId, ids },
       );
     },
     markPushed: (deliveryId, sessionIds) => {

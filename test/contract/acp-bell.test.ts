@@ -144,7 +144,7 @@ describe('the ACP bell', () => {
     expect(outcome).toEqual(accepted);
   });
 
-  it.each([[null], [{}], [{ stopReason: 7 }]])(
+  it.each([[null], [{}], [{ stopReason: { toString: 1, valueOf: 1 } }]])(
     'is unknown where the prompt is answered with %j',
     async (said) => {
       const ringing = ring();
@@ -152,6 +152,15 @@ describe('the ACP bell', () => {
       expect(await ringing).toEqual({ outcome: 'unknown', code: 'invalid_response' });
     },
   );
+
+  it('ends for no update, whatever its values name toString', async () => {
+    const evil = { toString: 1, valueOf: 1 };
+    update({ sessionUpdate: evil });
+    update({ sessionUpdate: 'tool_call', toolCallId: evil, title: evil });
+    const ringing = ring();
+    update(chunk);
+    expect(await ringing).toEqual(accepted);
+  });
 
   it('is unknown where the connection is lost after the prompt was written, and refused before that', async () => {
     const ringing = ring();

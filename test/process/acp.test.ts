@@ -163,6 +163,23 @@ describe('an ACP agent that is slow or busy', () => {
     ]);
   });
 
+  it('[HOST-001] a prompt that is taken late is no word of a message that came after it', async () => {
+    const { session } = await acp.running();
+    acp.turn('silent');
+    await trySend({ recipient: session, target_kind: 'session' });
+    const of = { recipient: session, target_kind: 'session', idempotency_key: 'later' };
+    let answered = false;
+    const later = trySend(of).finally(() => {
+      answered = true;
+    });
+    await until('it is handed over', () => rows('SELECT 1 FROM attempt').length === 2);
+    acp.turn('hold');
+    acp.go();
+    await until('a second prompt, or an answer', () => answered || texts().length === 2);
+    expect(texts()).toHaveLength(2);
+    expect((await later).code).toBe(0);
+  });
+
   it('[HOST-207, HOST-271] AC2: in a turn three messages wait in preparing, and one prompt after it tells of all', async () => {
     const { session } = await acp.running();
     acp.turn('hold');

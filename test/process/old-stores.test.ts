@@ -225,7 +225,7 @@ describe('rows written before a rule', () => {
       expect(row('scope')).toMatchObject({
         level: 'info',
         text: expect.stringMatching(
-          /^1 of \d+ identifiers break today\u2019s rules \([\w -]+ 1\); nothing is changed$/,
+          /^1 of \d+ names of projects, inboxes and sessions break today\u2019s rules \([\w -]+ 1\); nothing is changed$/,
         ),
       });
       expect(statSync(`${file}-wal`, { throwIfNoEntry: false })).toBeUndefined();

@@ -1,7 +1,7 @@
 // The one session that an agent holds for us: how it begins, its turns, one at a time, and the permissions that it asks for.
 // What the agent says is shown, and never read as mail or as a receipt: it answers by the tools of our server.
 
-import { isObject, quoted } from '../../protocol/json.ts';
+import { asText, isObject, quoted } from '../../protocol/json.ts';
 import { version } from '../../protocol/version.ts';
 import type { AgentName } from './known.ts';
 import { AgentRefused, type Link, type LinkHandlers } from './link.ts';
@@ -196,12 +196,12 @@ export class AcpSession implements LinkHandlers {
   onUpdate(params: unknown): void {
     const { sessionId, update } = fields(params);
     if (sessionId !== this.#id || !isObject(update)) return;
-    const kind = String(update.sessionUpdate);
+    const kind = asText(update.sessionUpdate);
     if (!onPrompt.has(kind)) {
       if (!beside.has(kind)) this.#noteUnknown(kind);
       return;
     }
-    if (kind === 'tool_call_update' && this.#formerCalls.has(String(update.toolCallId))) return;
+    if (kind === 'tool_call_update' && this.#formerCalls.has(asText(update.toolCallId))) return;
     this.#onTaken?.();
     if (kind === 'agent_message_chunk') {
       const { text } = fields(update.content);
@@ -219,7 +219,7 @@ export class AcpSession implements LinkHandlers {
 
   /** A later word on a call adds to the earlier ones. */
   #told(update: Record<string, unknown>): Record<string, unknown> {
-    const id = String(update.toolCallId);
+    const id = asText(update.toolCallId);
     const given = Object.entries(update).filter(([, value]) => value !== undefined && value !== null);
     const call = { ...this.#calls.get(id), ...Object.fromEntries(given) };
     this.#calls.set(id, call);

@@ -3,7 +3,7 @@
 
 import path from 'node:path';
 import type { ClaudeFacts, Looked, PluginFacts, PluginFile, Registered } from '../../ports/inspection.ts';
-import { isObject } from '../../protocol/json.ts';
+import { asText, isObject } from '../../protocol/json.ts';
 import { readLenientJson } from '../../protocol/lenient-json.ts';
 
 export const pluginFiles: readonly PluginFile[] = [
@@ -110,7 +110,7 @@ function programVersion({ programFile, read }: Looking): string | undefined {
     const text = read(path.join(at, 'package.json'));
     const manifest = text.state === 'found' ? readLenientJson(text.value)?.value : undefined;
     if (!isObject(manifest) || typeof manifest.version !== 'string') continue;
-    return packageName.test(String(manifest.name)) ? manifest.version : undefined;
+    return packageName.test(asText(manifest.name)) ? manifest.version : undefined;
   }
   return undefined;
 }

@@ -2,6 +2,7 @@
 // Nothing is changed by it: trust is a person's to grant.
 
 import type { CodexHook } from '../../ports/inspection.ts';
+import { asText } from '../../protocol/json.ts';
 
 export interface Trust {
   /** As the server says it of itself. */
@@ -35,7 +36,7 @@ export function listenForTrust(
     const frame = objectOf(parse(text));
     const result = objectOf(frame.result);
     if (frame.id === 1) {
-      version = /^[^/]*\/(\d+\.\d+\.\d+[\w.+-]*)/.exec(String(result.userAgent))?.[1];
+      version = /^[^/]*\/(\d+\.\d+\.\d+[\w.+-]*)/.exec(asText(result.userAgent))?.[1];
       if (frame.error !== undefined) return { end: { errors: [], refused: messageOf(frame.error) } };
       const asked = { id: 2, method: 'hooks/list', params: { cwds: [directory] } };
       return { say: line({ method: 'initialized' }) + line(asked) };
@@ -54,7 +55,7 @@ export function listenForTrust(
 function hookOf(value: unknown, pluginId: string): CodexHook[] {
   const { pluginId: of, eventName, trustStatus, enabled } = objectOf(value);
   if (of !== pluginId) return [];
-  return [{ event: String(eventName), trust: String(trustStatus), enabled: enabled !== false }];
+  return [{ event: asText(eventName), trust: asText(trustStatus), enabled: enabled !== false }];
 }
 
 /** One short line of it. */

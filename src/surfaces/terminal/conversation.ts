@@ -1,5 +1,5 @@
 // A person's lines to an agent, and the agent's words to the person, in a terminal that nobody else draws on. A line is a
-// prompt, or the answer to the question that was asked last.
+// prompt, or the answer to the one question that is open.
 
 import { createInterface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
@@ -20,19 +20,30 @@ export interface ConversationOptions {
   onEnd(): void;
 }
 
+interface Question {
+  text: string;
+  answer(yes: boolean): void;
+}
+
 const titleCharactersMax = 500;
 
 export function converse({ input, output, onLine, onEnd }: ConversationOptions): Conversation {
   const lines = createInterface({ input, terminal: false });
-  const asked: ((yes: boolean) => void)[] = [];
+  const asked: Question[] = [];
+  /** One at a time: what a person reads last is what the next line answers. */
+  const put = (): void => void (asked[0] !== undefined && output.write(asked[0].text));
   output.on('error', () => {});
   lines.on('line', (line) => {
-    const answer = asked.shift();
-    if (answer !== undefined) answer(/^\s*y(?:es)?\s*$/i.test(line));
-    else if (line.trim() !== '') onLine(line);
+    const question = asked.shift();
+    if (question === undefined) {
+      if (line.trim() !== '') onLine(line);
+      return;
+    }
+    question.answer(/^\s*y(?:es)?\s*$/i.test(line));
+    put();
   });
   const refuseAll = (): void => {
-    for (const answer of asked.splice(0)) answer(false);
+    for (const { answer } of asked.splice(0)) answer(false);
   };
   let closed = false;
   lines.on('close', () => {
@@ -47,8 +58,11 @@ export function converse({ input, output, onLine, onEnd }: ConversationOptions):
       const shown = all.slice(0, titleCharactersMax).join('');
       const hidden = all.length - titleCharactersMax;
       const more = hidden > 0 ? ` and ${hidden} characters more, which are NOT shown` : '';
-      output.write(`\nThe agent asks to call ${quoted(shown)}${more}. Allow it once? [y/N] `);
-      return new Promise((resolve) => asked.push(resolve));
+      const text = `\nThe agent asks to call ${quoted(shown)}${more}. Allow it once? [y/N] `;
+      return new Promise((answer) => {
+        asked.push({ text, answer });
+        if (asked.length === 1) put();
+      });
     },
     close: () => {
       closed = true;
