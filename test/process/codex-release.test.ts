@@ -149,7 +149,7 @@ describe('a question about one submission', () => {
     ]) {
       codex.play(scene);
       const came = await ask().catch(({ code }) => code);
-      expect([scene, came]).toEqual([scene, 'adapter_error']);
+      expect(`${JSON.stringify(scene)} ${came}`).toMatch(/ adapter_error$/);
     }
     await expect(ask(1_000, '/no/such/codex')).rejects.toMatchObject({ code: 'adapter_error' });
   });

@@ -41,7 +41,8 @@ export function run(dir) {
       if (method === undefined || id === undefined) return;
       const now = scene();
       if (now.silent?.includes(method)) return;
-      if (now.drops?.includes(method)) return socket.terminate();
+      // The standard output of a process closes with it alone.
+      if (now.drops?.includes(method)) return argv[1] === 'proxy' ? process.exit() : socket.terminate();
       const error = now.errors?.[method];
       const answer = now.answers?.[method] ?? (error ? { error } : methods[method]?.(params, now, say));
       const delayMs = now.delays?.[method] ?? 0;
