@@ -203,18 +203,19 @@ async function permit(
 const reasonCharactersMax = 64;
 
 function recordStop({ clock, store }: Local, stop: Stop, attemptId: string | undefined): void {
-  if (
-    stop.stop === 'lost' ||
-    stop.stop === 'unreadable' ||
-    (stop.stop === 'ended' && stop.reason === 'end_turn')
-  )
-    return;
-  const said = stop.stop === 'ended' ? stop.reason : `error ${stop.code}`;
+  const said = saidOf(stop);
+  if (said === undefined || said === 'end_turn') return;
   const reason = Array.from(said).slice(0, reasonCharactersMax).join('');
   line(`the turn of a notice ended with ${quoted(reason)}`);
   if (attemptId === undefined) return;
   const write = (): Promise<void> => store.write((tx) => tx.attempts.noteStop(attemptId, reason));
   writePatiently(clock, stopPatienceMs, write).catch(note);
+}
+
+/** Undefined where nothing is known of it. */
+function saidOf(stop: Stop): string | undefined {
+  if (stop.stop === 'ended') return stop.reason;
+  return stop.stop === 'refused' ? `error ${stop.code}` : undefined;
 }
 
 const stopPatienceMs = 60_000;

@@ -187,7 +187,8 @@ function planHandOff(
         receipt: answered(tx, notification_id) ?? { notification_id, state },
       };
   }
-  return { ...rang, delivery_id, item };
+  // Also where it waits no more.
+  return { ...rang, delivery_id, covers: [...rang.covers, delivery_id], item };
 }
 
 /** What the host answered when it was rung for this reservation. */

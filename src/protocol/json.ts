@@ -17,11 +17,11 @@ export function canonicalJson(value: Json): string {
   return `{${members.join(',')}}`;
 }
 
-/** Length in bytes of the UTF-8 encoding; a lone surrogate counts as its replacement character. */
 /** A text as it is, anything else as JSON: `String` runs what a value names `toString`, and may throw. */
 export const asText = (value: unknown): string =>
   typeof value === 'string' ? value : (JSON.stringify(value) ?? 'undefined');
 
+/** Length in bytes of the UTF-8 encoding; a lone surrogate counts as its replacement character. */
 export function utf8Bytes(text: string): number {
   let bytes = 0;
   for (const character of text) {

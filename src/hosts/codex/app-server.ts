@@ -152,7 +152,7 @@ class Connection implements AppServer {
 
 function replyOf(error: unknown, result: unknown): Reply {
   if (isObject(error)) return { error: errorOf(error) };
-  return error === undefined && isObject(result) ? { result } : { lost: 'unreadable' };
+  return (error ?? null) === null && isObject(result) ? { result } : { lost: 'unreadable' };
 }
 
 const textOf = (data: WebSocket.RawData): string =>
@@ -173,3 +173,7 @@ const errorOf = ({ code, message }: Record<string, unknown>): RpcError => ({
   code: typeof code === 'number' ? code : 0,
   message: typeof message === 'string' ? message : '',
 });
+
+/** Of a thread or turn that the server names. */
+export const idOf = (turn: unknown): string | undefined =>
+  isObject(turn) && typeof turn.id === 'string' ? turn.id : undefined;

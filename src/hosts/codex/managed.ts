@@ -3,9 +3,9 @@
 
 import type { Bell, BellState, RingItem, RingOutcome } from '../../ports/bell.ts';
 import type { ErrorCode } from '../../protocol/errors.ts';
-import { isObject, utf8Bytes } from '../../protocol/json.ts';
+import { utf8Bytes } from '../../protocol/json.ts';
 import { limits } from '../../protocol/limits.ts';
-import type { AppServer, RpcError } from './app-server.ts';
+import { type AppServer, idOf, type RpcError } from './app-server.ts';
 import { codexNotice } from './notice.ts';
 
 /** An answer after the ring's own time is still known, and no other turn is begun meanwhile. */
@@ -59,11 +59,7 @@ export function managedBell({ server, thread, turn, isGone }: ManagedPorts): Bel
     const reply = await server.request('turn/start', { threadId: thread, input }, answerWaitMs);
     if ('error' in reply) return refusalOf(reply.error);
     // It may have begun all the same.
-    if ('lost' in reply)
-      return {
-        outcome: 'unknown',
-        code: lostCodes[reply.lost],
-      };
+    if ('lost' in reply) return { outcome: 'unknown', code: lostCodes[reply.lost] };
     const turn_id = idOf(reply.result.turn);
     if (turn_id === undefined) return { outcome: 'unknown', code: 'invalid_response' };
     turn.began(turn_id);
@@ -125,6 +121,3 @@ function refusalOf({ message }: RpcError): RingOutcome {
     ? rejected('thread_not_found', true)
     : rejected('adapter_rejected', false);
 }
-
-const idOf = (turn: unknown): string | undefined =>
-  isObject(turn) && typeof turn.id === 'string' ? turn.id : undefined;

@@ -5,7 +5,7 @@ import type { Clock } from '../../ports/clock.ts';
 import type { QueueItem, ReleaseOutcome } from '../../ports/releases.ts';
 import { Fault } from '../../protocol/errors.ts';
 import { isObject } from '../../protocol/json.ts';
-import { type AppServer, connectAppServer, type Reply, type RpcError } from './app-server.ts';
+import { type AppServer, connectAppServer, idOf, type Reply, type RpcError } from './app-server.ts';
 import { openProxy } from './proxy.ts';
 
 /** An item has at most a million characters; a queue at most 100 items. */
@@ -73,8 +73,7 @@ export async function releaseSubmission(
     queuedSubmissionId: submission_id,
   });
   if ('result' in begun) {
-    const { turn } = begun.result;
-    if (isObject(turn) && typeof turn.id === 'string') return 'started';
+    if (idOf(begun.result.turn) !== undefined) return 'started';
     throw new Fault('adapter_error', 'the app-server named no turn that it began');
   }
   if ('error' in begun && isGone(begun.error)) return 'taken';
