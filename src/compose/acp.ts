@@ -13,7 +13,7 @@ import { say } from '../platform/stderr.ts';
 import { Fault, failureLine } from '../protocol/errors.ts';
 import { type HostConfig, startedHosts } from '../protocol/host-config.ts';
 import { hex } from '../protocol/id.ts';
-import { quoted } from '../protocol/json.ts';
+import { beginningOf, quoted } from '../protocol/json.ts';
 import { limits } from '../protocol/limits.ts';
 import { type Conversation, converse } from '../surfaces/terminal/conversation.ts';
 import { environmentOf, readConfig, readConfigPath } from './configured.ts';
@@ -24,12 +24,13 @@ import { type Local, openLocal } from './local.ts';
 import { projectOf } from './project.ts';
 import { reachable, type Session } from './reachable.ts';
 import { principalOf, recipientIgnored } from './recipient.ts';
-import { line, type RunnerEnd, runnerEnd } from './runner.ts';
+import { endAtOnce, line, lineOnce, type RunnerEnd, runnerEnd } from './runner.ts';
 
 export function main(words: readonly string[]): Promise<void> {
   return orFail(words, async (rest) => {
     const file = readConfigPath('acp', rest);
     if (process.platform === 'win32') throw new Fault('unsupported_platform', 'no host runs on Windows');
+    const orderly = endAtOnce();
     const config = readConfig(startedHosts, file);
     const find = (): Promise<string> => projectOf(config.workspace as string);
     // Git may be late on a busy machine, and here nobody asks again later.
@@ -38,6 +39,7 @@ export function main(words: readonly string[]): Promise<void> {
     const session = sessionOf(local, config);
     try {
       run({ local, config, project, session });
+      orderly();
     } catch (error) {
       removeMark(toolsMark(local.places, session.id));
       local.close();
@@ -93,7 +95,7 @@ function run(of: Run): void {
   const acp = new AcpSession({
     note: line,
     show: (text) => running.talk?.show(text),
-    permit: (title, own) => permit(config, running.talk, title, own),
+    permit: (title, own, withdrawn) => permit(config, running.talk, { title, own, withdrawn }),
   });
   const running: Running = {
     agent,
@@ -101,19 +103,21 @@ function run(of: Run): void {
     mark,
     end: runnerEnd(() => close(local, running)),
   };
-  const gone = async (): Promise<void> => {
+  const gone = async (why?: string): Promise<void> => {
     acp.gone();
-    const how = await atMost(clock, agent.ended, exitWaitMs);
-    running.end.failing(`postbell: the agent ${how ?? 'closed its connection'}; this session ends\n`);
+    const how = why ?? (await atMost(clock, agent.ended, exitWaitMs)) ?? 'closed its connection';
+    running.end.failing(`postbell: the agent ${how}; this session ends\n`);
   };
-  void agent.ended.then(gone);
-  const link = linkTo(agent, acp, () => void gone());
+  void agent.ended.then(() => gone());
+  const link = linkTo(agent, acp, (why) => void gone(why));
   begin(of, running, acp.start(link, workspace, injectedServer(injected), config.mode)).catch((error) => {
     // Its end says why.
     if (error instanceof LinkClosed) return;
     const refused = error instanceof AgentRefused;
-    const said = refused ? `the agent refused to begin: ${quoted(error.message)}` : '';
-    running.end.failing(refused ? `postbell: ${said}\n` : failureLine(error, false));
+    const why = refused && quoted(beginningOf(error.message, refusalCharactersMax));
+    running.end.failing(
+      refused ? `postbell: the agent refused to begin: ${why}\n` : failureLine(error, false),
+    );
   });
 }
 
@@ -139,8 +143,12 @@ async function begin(of: Run, running: Running, began: Promise<AgentName>): Prom
     turnAtMs: () => local.clock.elapsedMs(),
     ...(config.work_summary !== undefined && { summary: config.work_summary }),
     onReplaced: () => endReplaced(end.now),
+    start: {
+      onRegistered: lineOnce(
+        `session ${session.id} of ${called} gets the mail of ${quoted(session.principal)}`,
+      ),
+    },
   });
-  line(`session ${session.id} of ${called} gets the mail of ${quoted(session.principal)}`);
   running.talk = openTerminal(acp, end.now);
 }
 
@@ -158,6 +166,8 @@ async function close(local: Local, running: Running): Promise<void> {
   }
 }
 
+/** Of an agent's reason, as much as a person reads. */
+const refusalCharactersMax = 500;
 /** From the end of an agent's output to its own. */
 const exitWaitMs = 2_000;
 const loadedLookMs = 100;
@@ -191,11 +201,10 @@ function openTerminal(acp: AcpSession, end: () => void): Conversation | undefine
 async function permit(
   { permission }: HostConfig,
   talk: Conversation | undefined,
-  title: string,
-  own: boolean,
+  { title, own, withdrawn }: { title: string; own: boolean; withdrawn: AbortSignal },
 ): Promise<Permit> {
   if (permission === 'reject') return 'reject';
-  const allowed = talk === undefined ? own : await talk.ask(title);
+  const allowed = talk === undefined ? own : await talk.ask(title, withdrawn);
   return allowed ? 'allow' : 'reject';
 }
 
@@ -205,7 +214,7 @@ const reasonCharactersMax = 64;
 function recordStop({ clock, store }: Local, stop: Stop, attemptId: string | undefined): void {
   const said = saidOf(stop);
   if (said === undefined || said === 'end_turn') return;
-  const reason = Array.from(said).slice(0, reasonCharactersMax).join('');
+  const reason = beginningOf(said, reasonCharactersMax);
   line(`the turn of a notice ended with ${quoted(reason)}`);
   if (attemptId === undefined) return;
   const write = (): Promise<void> => store.write((tx) => tx.attempts.noteStop(attemptId, reason));

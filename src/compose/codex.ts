@@ -3,7 +3,7 @@
 
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import type { AppServer } from '../hosts/codex/app-server.ts';
+import { type AppServer, idOf } from '../hosts/codex/app-server.ts';
 import { type AskPerson, answerRequest } from '../hosts/codex/approvals.ts';
 import { managedBell, ThreadTurn } from '../hosts/codex/managed.ts';
 import { connectOwnServer, type OwnServer, startOwnServer } from '../hosts/codex/own-server.ts';
@@ -13,8 +13,9 @@ import type { Lock } from '../ports/lock.ts';
 import { Fault, failureLine } from '../protocol/errors.ts';
 import type { HostConfig } from '../protocol/host-config.ts';
 import { hex } from '../protocol/id.ts';
-import { isObject, quoted } from '../protocol/json.ts';
+import { quoted } from '../protocol/json.ts';
 import { limits } from '../protocol/limits.ts';
+import { isThreadId } from '../protocol/thread.ts';
 import { clearSocketPath } from '../router/lifecycle.ts';
 import { type Conversation, converse } from '../surfaces/terminal/conversation.ts';
 import { environmentOf, readConfig, readConfigPath } from './configured.ts';
@@ -25,12 +26,13 @@ import { type Local, openLocal } from './local.ts';
 import { projectOf } from './project.ts';
 import { reachable } from './reachable.ts';
 import { principalOf, recipientIgnored } from './recipient.ts';
-import { line, outsideSessions, type RunnerEnd, runnerEnd } from './runner.ts';
+import { endAtOnce, line, lineOnce, outsideSessions, type RunnerEnd, runnerEnd } from './runner.ts';
 
 export function main(words: readonly string[]): Promise<void> {
   return orFail(words, async (rest) => {
     const file = readConfigPath('codex', rest);
     if (process.platform === 'win32') throw new Fault('unsupported_platform', 'no host runs on Windows');
+    const orderly = endAtOnce();
     const config = readConfig(['codex'], file);
     const workspace = config.workspace as string;
     if (!existsSync(workspace)) throw new Fault('invalid_request', `${file}: there is no ${workspace}`);
@@ -41,6 +43,7 @@ export function main(words: readonly string[]): Promise<void> {
       const lock = takeSocket(socketPath, local);
       await makeRoom(socketPath, local);
       run({ local, config, project, workspace, socketPath, lock });
+      orderly();
     } catch (error) {
       local.close();
       throw error;
@@ -125,7 +128,7 @@ async function begin(of: Run, running: Running): Promise<void> {
       clock: local.clock,
       waitMs: requestWaitMs,
       onNotification: (method, params) => running.turn.notified(method, params),
-      onRequest: (method, params) => answerRequest(method, params, ask),
+      onRequest: (method, params, withdrawn) => answerRequest(method, params, withdrawn, ask),
     },
   );
   if (running.end.begun) return server?.close();
@@ -136,9 +139,9 @@ async function begin(of: Run, running: Running): Promise<void> {
   const config = { 'mcp_servers.postbell': ownServer(local) };
   const started = await server.request('thread/start', { cwd: workspace, config });
   if (running.end.begun) return;
-  const thread =
-    'result' in started && isObject(started.result.thread) ? started.result.thread.id : undefined;
-  if (typeof thread !== 'string') return running.end.failing('postbell: Codex has not made a thread\n');
+  const thread = 'result' in started ? idOf(started.result.thread) : undefined;
+  if (thread === undefined || !isThreadId(thread))
+    return running.end.failing('postbell: Codex has named no thread that it made\n');
   running.thread = thread;
   void server.closed.then(async () => {
     const how = await atMost(local.clock, running.codex.ended, exitWaitMs);
@@ -169,8 +172,10 @@ function register(
     },
     ...(config.work_summary !== undefined && { summary: config.work_summary }),
     onReplaced: () => endReplaced(running.end.now),
+    start: {
+      onRegistered: lineOnce(`thread ${thread} of Codex gets the mail of ${quoted(principal)}`),
+    },
   });
-  line(`thread ${thread} of Codex gets the mail of ${quoted(principal)}`);
 }
 
 /** Without a terminal nobody can be asked. */
@@ -186,7 +191,7 @@ function personAt(running: Running): AskPerson | undefined {
     },
   });
   running.talk = talk;
-  return (title) => running.talk?.ask(title) ?? Promise.resolve(false);
+  return async (title, withdrawn) => (await running.talk?.ask(title, withdrawn)) ?? false;
 }
 
 const interruptWaitMs = 500;

@@ -3,7 +3,7 @@
 import type { Environment } from '../platform/environment.ts';
 import { say } from '../platform/stderr.ts';
 import { harmless } from '../protocol/json.ts';
-import { endOnSignal } from './ending.ts';
+import { endingSignals, endOnSignal } from './ending.ts';
 
 /** The end of a runner: once, and said where it is a failure. */
 export interface RunnerEnd {
@@ -32,6 +32,27 @@ export function runnerEnd(close: () => Promise<void>): RunnerEnd {
       say(text);
       now();
     },
+  };
+}
+
+/**
+ * A signal ends the process with status 0, as it would later, while there is nothing yet to end in order.
+ * @returns from when on there is
+ */
+export function endAtOnce(): () => void {
+  const end = (): never => process.exit(0);
+  for (const signal of endingSignals) process.on(signal, end);
+  return () => {
+    for (const signal of endingSignals) process.off(signal, end);
+  };
+}
+
+/** Says it the first time only. */
+export function lineOnce(text: string): () => void {
+  let said = false;
+  return () => {
+    if (!said) line(text);
+    said = true;
   };
 }
 

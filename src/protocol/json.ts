@@ -21,6 +21,10 @@ export function canonicalJson(value: Json): string {
 export const asText = (value: unknown): string =>
   typeof value === 'string' ? value : (JSON.stringify(value) ?? 'undefined');
 
+/** At most the first `charactersMax` characters. */
+export const beginningOf = (text: string, charactersMax: number): string =>
+  Array.from(text).slice(0, charactersMax).join('');
+
 /** Length in bytes of the UTF-8 encoding; a lone surrogate counts as its replacement character. */
 export function utf8Bytes(text: string): number {
   let bytes = 0;

@@ -47,6 +47,7 @@ const link: Link = {
     }),
   notify: async (method, params) => void told.push({ method, params }),
 };
+const neverWithdrawn = new AbortController().signal;
 const newest = (): Asked => asked.at(-1) as Asked;
 const prompts = (): string[] =>
   asked
@@ -238,7 +239,7 @@ describe('the ACP bell', () => {
     expect(told).toEqual([{ method: 'session/cancel', params: { sessionId: 'x' } }]);
     expect(bell().state()).toEqual({ state: 'gone' });
     const asks = { sessionId: 'x', toolCall: { name: 'mcp__postbell__message' }, options: [] };
-    expect(await session.onPermission(asks)).toEqual({ outcome: { outcome: 'cancelled' } });
+    expect(await session.onPermission(asks, neverWithdrawn)).toEqual({ outcome: { outcome: 'cancelled' } });
   });
 });
 
@@ -327,12 +328,31 @@ describe('a permission', () => {
     void ring();
     update({ sessionUpdate: 'tool_call', toolCallId: 'c', ...codex('postbell') });
     const asks = { sessionId: 'x', toolCall: { toolCallId: 'c' }, ...options('allow_once', 'reject_once') };
-    expect(await session.onPermission(asks)).toEqual(selected('allow_once'));
+    expect(await session.onPermission(asks, neverWithdrawn)).toEqual(selected('allow_once'));
     newest().answer({ stopReason: 'end_turn' });
     await settle();
     void ring();
-    expect(await session.onPermission(asks)).toEqual(selected('reject_once'));
-    expect(await session.onPermission({ ...asks, sessionId: 'another' })).toEqual(cancelled);
+    expect(await session.onPermission(asks, neverWithdrawn)).toEqual(selected('reject_once'));
+    expect(await session.onPermission({ ...asks, sessionId: 'another' }, neverWithdrawn)).toEqual(cancelled);
     expect(permitted.map(([, own]) => own)).toEqual([true, false]);
+  });
+
+  it('that nobody has answered is off when its turn ends, or the agent takes it back', async () => {
+    const withdrawn: AbortSignal[] = [];
+    const permit = (_title: string, _own: boolean, off: AbortSignal): Promise<'allow'> => {
+      withdrawn.push(off);
+      return new Promise((answer) => off.addEventListener('abort', () => answer('allow')));
+    };
+    session = new AcpSession({ note: () => {}, permit });
+    await started();
+    void ring();
+    const asks = { sessionId: 'x', toolCall: { toolCallId: 'c' }, ...options('allow_once', 'reject_once') };
+    const [one, other] = [new AbortController(), new AbortController()];
+    const answers = [one, other].map(({ signal }) => session.onPermission(asks, signal));
+    one.abort();
+    expect(await answers[0]).toEqual(cancelled);
+    expect(withdrawn.map(({ aborted }) => aborted)).toEqual([true, false]);
+    newest().answer({ stopReason: 'cancelled' });
+    expect(await answers[1]).toEqual(cancelled);
   });
 });

@@ -1,6 +1,7 @@
 // How `postbell host acp` ends: whatever ends it, its agent and all that the agent started end with it.
 
-import { readFileSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { isAlive } from '../../src/platform/processes.ts';
@@ -108,6 +109,24 @@ describe('the end of an ACP session', () => {
       expect((await broken.exited).code).toBe(1);
       expect(broken.stderr()).toBe(`${said}${closeFailed}`);
       expect(living()).toEqual([]);
+    },
+  );
+
+  it.each(['SIGINT', 'SIGTERM'] as const)(
+    '[HOST-213] by %s before anything is started is no failure, and leaves nothing',
+    async (signal) => {
+      execFileSync('git', ['init', '-q', acp.home.project]);
+      const bin = path.join(acp.home.dir, 'slow-bin');
+      mkdirSync(bin);
+      const asked = path.join(bin, 'asked');
+      writeFileSync(path.join(bin, 'git'), `#!/bin/sh\necho > ${asked}\nexec sleep 5\n`, { mode: 0o755 });
+      const runtime = path.join(acp.home.env.POSTBELL_HOME as string, 'runtime');
+      const before = readdirSync(runtime);
+      const runner = acp.run({ PATH: `${bin}:${process.env.PATH}` });
+      await until('git is asked for the project', () => existsSync(asked));
+      runner.child.kill(signal);
+      expect(await runner.exited).toEqual({ code: 0, signal: null });
+      expect([runner.stderr(), acp.log(), readdirSync(runtime)]).toEqual(['', [], before]);
     },
   );
 

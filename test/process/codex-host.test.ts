@@ -113,8 +113,9 @@ describe('postbell host codex', () => {
     await stopRouter(home.env, home.project);
     await fakeRouter(home, () => undefined);
     const connecting = codex.run();
-    await until('its thread is there', () => connecting.stderr().includes('gets the mail of'));
+    await until('its thread is there', () => asked('thread/start').length === 2);
     await new Promise((resolve) => setTimeout(resolve, 500));
+    expect(connecting.stderr()).not.toContain('gets the mail of');
     process.kill(server(1).pid as number, 'SIGKILL');
     expect(await connecting.exited).toEqual({ code: 1, signal: null });
     expect(connecting.stderr()).toContain(ended);
@@ -123,7 +124,8 @@ describe('postbell host codex', () => {
 
   it('exits 1 and registers nothing where Codex cannot be started, or makes no thread', async () => {
     const noThread = { errors: { 'thread/start': { code: -32600, message: 'no' } } };
-    for (const scene of [{ exits: 3 }, noThread, { drops: ['initialize'], exits: 0 }]) {
+    const noId = { thread: 'a thread' };
+    for (const scene of [{ exits: 3 }, noThread, noId, { drops: ['initialize'], exits: 0 }]) {
       fake.play(scene);
       const runner: Started = codex.run();
       expect([scene, await runner.exited]).toEqual([scene, { code: 1, signal: null }]);
@@ -217,6 +219,24 @@ describe('postbell host codex', () => {
       { decision: 'decline' },
       { permissions: { network: { enabled: true } }, scope: 'turn' },
     ]);
+    terminal.press('C-c');
+    await until('it has ended', async () => (await codex.cards()).length === 0);
+  });
+
+  it('[HOST-192] a question that Codex takes back is answered by nobody, and the next line is no answer', async () => {
+    const takenBack = { method: 'serverRequest/resolved', params: { requestId: 1_000 } };
+    fake.play({ asks: requests.slice(0, 2), tells: [takenBack] });
+    const terminal = openTerminal(home, 200);
+    home.atEnd(() => terminal.end());
+    terminal.type(`${process.execPath} ${program} host codex --config ${codex.config}`);
+    const thread = () => /thread (\S+) of Codex gets/.exec(terminal.screen())?.[1];
+    await until('it runs', () => thread() !== undefined, 20_000);
+    await codex.sendExact(thread() as string, 'x');
+    await until('it is taken back', () => terminal.screen().includes('needs no answer any more'));
+    await until('the other is asked', () => /a change of files[^\n]*\[y\/N\]/.test(terminal.screen()));
+    terminal.type('y');
+    await until('it is answered', () => answers().length === 1);
+    expect(answers()).toEqual([{ decision: 'accept' }]);
     terminal.press('C-c');
     await until('it has ended', async () => (await codex.cards()).length === 0);
   });

@@ -81,12 +81,13 @@ export function run(dir) {
       return { result: { turn: { id: 'turn-1' } } };
     },
     'turn/interrupt': () => ({ result: {} }),
-    'turn/start': ({ threadId }, { turnMs = 0, asks }, say) => {
+    'turn/start': ({ threadId }, { turnMs = 0, asks = [], tells = [] }, say) => {
       turns += 1;
       const turn = { id: `turn-${turns}`, status: 'inProgress' };
       setTimeout(() => {
         say({ method: 'turn/started', params: { threadId, turn } });
-        for (const [n, request] of (asks ?? []).entries()) say({ id: 1000 + n, ...request });
+        for (const [n, request] of asks.entries()) say({ id: 1000 + n, ...request });
+        for (const notification of tells) say(notification);
       }, 0);
       setTimeout(
         () => say({ method: 'turn/completed', params: { threadId, turn: { ...turn, status: 'completed' } } }),

@@ -2,7 +2,15 @@
 // an agent says in them is read by us, leniently, since agents are built on several releases of the protocol.
 
 import { Readable, Writable } from 'node:stream';
-import { type AnyMessage, client, ndJsonStream, RequestError } from '@agentclientprotocol/sdk';
+import {
+  type AnyMessage,
+  client,
+  DEFAULT_MAX_MESSAGE_BYTES,
+  MessageTooLargeError,
+  ndJsonStream,
+  RequestError,
+} from '@agentclientprotocol/sdk';
+import { asText, isObject } from '../../protocol/json.ts';
 
 /** The agent answered with an error. */
 export class AgentRefused extends Error {
@@ -18,7 +26,7 @@ export class AgentRefused extends Error {
 export class LinkClosed extends Error {}
 
 export interface Link {
-  /** Rejects with `AgentRefused` or `LinkClosed`. */
+  /** Rejects with `AgentRefused` or `LinkClosed`. An answer that is none is undefined: what was asked for may be done. */
   request(method: string, params: object): Promise<unknown>;
   notify(method: string, params: object): Promise<void>;
 }
@@ -26,18 +34,21 @@ export interface Link {
 /** What the agent asks and tells. */
 export interface LinkHandlers {
   onUpdate(params: unknown): void;
-  onPermission(params: unknown): Promise<object>;
+  /** `withdrawn`: the agent wants no answer any more. */
+  onPermission(params: unknown, withdrawn: AbortSignal): Promise<object>;
 }
 
-/** @param closed told once nothing can come any more */
+/** @param closed told once nothing can come any more, and why where it was not the agent that closed */
 export function linkTo(
   { input, output }: { input: Writable; output: Readable },
   handlers: LinkHandlers,
-  closed: () => void,
+  closed: (why: string | undefined) => void,
 ): Link {
   const raw = (params: unknown): unknown => params;
-  const app = client({ name: 'postbell' }).onRequest('session/request_permission', raw, ({ params }) =>
-    handlers.onPermission(params),
+  const app = client({ name: 'postbell' }).onRequest(
+    'session/request_permission',
+    raw,
+    ({ params, signal }) => handlers.onPermission(params, signal),
   );
   const { readable, writable } = ndJsonStream(
     Writable.toWeb(input) as WritableStream<Uint8Array>,
@@ -46,12 +57,15 @@ export function linkTo(
   // The library would refuse what it does not know, and answers overtake what it takes its time to check.
   const others = new TransformStream<AnyMessage, AnyMessage>({
     transform: (message, controller) => {
-      if ('method' in message && message.method === 'session/update') handlers.onUpdate(message.params);
+      if (!('method' in message)) controller.enqueue(answerIn(message));
+      else if (message.method === 'session/update') handlers.onUpdate(message.params);
       else controller.enqueue(message);
     },
   });
   const connection = app.connect({ readable: readable.pipeThrough(others), writable });
-  connection.closed.then(closed, closed);
+  const over = (): void =>
+    closed(connection.signal.reason instanceof MessageTooLargeError ? tooLarge : undefined);
+  connection.closed.then(over, over);
   const asked = (error: unknown): never => {
     if (error instanceof RequestError) throw new AgentRefused(error.code, error.message);
     throw new LinkClosed('the agent closed its connection', { cause: error });
@@ -60,4 +74,14 @@ export function linkTo(
     request: (method, params) => connection.agent.request<unknown>(method, params).catch(asked),
     notify: (method, params) => connection.agent.notify(method, params).catch(asked),
   };
+}
+
+const tooLarge = `sent a message of more than ${DEFAULT_MAX_MESSAGE_BYTES / 1_048_576} MiB`;
+
+/** The library makes a refusal of what is no answer. */
+function answerIn({ id, result, error }: Record<string, unknown>): AnyMessage {
+  const about = { jsonrpc: '2.0', id: id as number } as const;
+  if (isObject(error) && Number.isInteger(error.code))
+    return { ...about, error: { code: error.code as number, message: asText(error.message ?? '') } };
+  return { ...about, result: (error ?? null) === null ? result : undefined };
 }

@@ -1,7 +1,7 @@
 // The one session that an agent holds for us: how it begins, its turns, one at a time, and the permissions that it asks for.
 // What the agent says is shown, and never read as mail or as a receipt: it answers by the tools of our server.
 
-import { asText, isObject, quoted } from '../../protocol/json.ts';
+import { asText, beginningOf, isObject, quoted } from '../../protocol/json.ts';
 import { version } from '../../protocol/version.ts';
 import type { AgentName } from './known.ts';
 import { AgentRefused, type Link, type LinkHandlers } from './link.ts';
@@ -35,8 +35,8 @@ export interface SessionOptions {
   note(line: string): void;
   /** What the agent says, and which tools it calls, for a person who looks on. */
   show?(text: string): void;
-  /** The answer to a call that the agent may not make by itself. */
-  permit(title: string, own: boolean): Promise<Permit> | Permit;
+  /** The answer to a call that the agent may not make by itself. Of no use to it once `withdrawn`. */
+  permit(title: string, own: boolean, withdrawn: AbortSignal): Promise<Permit> | Permit;
 }
 
 /** Updates on a prompt. All others may come at any time, and say nothing of it. */
@@ -73,6 +73,8 @@ export class AcpSession implements LinkHandlers {
   readonly #calls = new Map<string, Record<string, unknown>>();
   #formerCalls: ReadonlySet<string> = new Set();
   readonly #unknown = new Set<string>();
+  /** Questions without an answer yet. */
+  readonly #open = new Set<AbortController>();
 
   constructor(options: SessionOptions) {
     this.#options = options;
@@ -91,6 +93,8 @@ export class AcpSession implements LinkHandlers {
         clientCapabilities: { fs: { readTextFile: false, writeTextFile: false }, terminal: false },
       }),
     );
+    if (typeof initialized.protocolVersion !== 'number')
+      throw new AgentRefused(0, 'it names no version of the protocol');
     if (initialized.protocolVersion !== protocolVersion)
       throw new AgentRefused(0, `it speaks another version of the protocol than ${protocolVersion}`);
     const { command, words: args, environment } = server;
@@ -179,6 +183,7 @@ export class AcpSession implements LinkHandlers {
 
   #turnEnds(): void {
     this.#onTaken = undefined;
+    for (const question of this.#open) question.abort();
     this.#formerCalls = new Set(this.#calls.keys());
     this.#calls.clear();
     this.#options.show?.('\n');
@@ -226,19 +231,21 @@ export class AcpSession implements LinkHandlers {
     return call;
   }
 
-  async onPermission(params: unknown): Promise<object> {
+  async onPermission(params: unknown, withdrawn: AbortSignal): Promise<object> {
     const { sessionId, toolCall } = fields(params);
     if (this.isGone() || sessionId !== this.#id) return outcomeOf(params, 'cancel');
     const call = this.#told(fields(toolCall));
-    const permit = await this.#options.permit(titleOf(call), isOwnCall(call));
-    return outcomeOf(params, this.isGone() ? 'cancel' : permit);
+    const question = new AbortController();
+    this.#open.add(question);
+    withdrawn.addEventListener('abort', () => question.abort());
+    const permit = await this.#options.permit(titleOf(call), isOwnCall(call), question.signal);
+    this.#open.delete(question);
+    return outcomeOf(params, this.isGone() || question.signal.aborted ? 'cancel' : permit);
   }
 }
 
 const nameCharactersMax = 100;
 const nameIn = (value: unknown, otherwise: string): string =>
-  typeof value === 'string' && value !== ''
-    ? Array.from(value).slice(0, nameCharactersMax).join('')
-    : otherwise;
+  typeof value === 'string' && value !== '' ? beginningOf(value, nameCharactersMax) : otherwise;
 
 const fields = (value: unknown): Record<string, unknown> => (isObject(value) ? value : {});

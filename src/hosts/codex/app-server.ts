@@ -26,8 +26,15 @@ export interface AppServerOptions {
   /** Of the handshake, and of each request that says nothing else. */
   waitMs: number;
   onNotification?(method: string, params: Record<string, unknown>): void;
-  /** The server asks; what is returned is its answer. Absent, or undefined: it is told that nobody answers. */
-  onRequest?(method: string, params: Record<string, unknown>): Promise<object | undefined>;
+  /**
+   * The server asks; what is returned is its answer. Absent, or undefined: it is told that nobody answers. `withdrawn`: it
+   * wants none any more.
+   */
+  onRequest?(
+    method: string,
+    params: Record<string, unknown>,
+    withdrawn: AbortSignal,
+  ): Promise<object | undefined>;
 }
 
 export interface AppServer {
@@ -68,6 +75,8 @@ class Connection implements AppServer {
   readonly #socket: WebSocket;
   readonly #options: AppServerOptions;
   readonly #waiting = new Map<number, (reply: Reply) => void>();
+  /** What the server has asked, and nobody has answered. */
+  readonly #asked = new Map<unknown, AbortController>();
   readonly closed: Promise<void>;
   #nextId = 1;
   #isOver = false;
@@ -79,6 +88,7 @@ class Connection implements AppServer {
       socket.once('close', () => {
         this.#isOver = true;
         for (const settle of this.#waiting.values()) settle({ lost: 'closed' });
+        for (const question of this.#asked.values()) question.abort();
         resolve();
       }),
     );
@@ -139,12 +149,17 @@ class Connection implements AppServer {
     const about = objectOf(params);
     if (typeof method === 'string' && (typeof id === 'number' || typeof id === 'string'))
       void this.#answer(id, method, about);
+    else if (method === 'serverRequest/resolved') this.#asked.get(about.requestId)?.abort();
     else if (typeof method === 'string') this.#options.onNotification?.(method, about);
     else if (typeof id === 'number') this.#waiting.get(id)?.(replyOf(error, result));
   }
 
   async #answer(id: number | string, method: string, params: Record<string, unknown>): Promise<void> {
-    const result = await this.#options.onRequest?.(method, params).catch(() => undefined);
+    const question = new AbortController();
+    this.#asked.set(id, question);
+    const result = await this.#options.onRequest?.(method, params, question.signal).catch(() => undefined);
+    this.#asked.delete(id);
+    if (question.signal.aborted) return;
     const unanswered = { code: -32601, message: 'this client does not answer that' };
     this.#send(result === undefined ? { id, error: unanswered } : { id, result });
   }

@@ -2,8 +2,8 @@
 
 import { isObject } from '../../protocol/json.ts';
 
-/** Whether a person allows it; `title` holds words of a model. */
-export type AskPerson = (title: string) => Promise<boolean>;
+/** Whether a person allows it; `title` holds words of a model. Nobody needs the answer once `withdrawn`. */
+export type AskPerson = (title: string, withdrawn: AbortSignal) => Promise<boolean>;
 
 type Params = Record<string, unknown>;
 
@@ -64,11 +64,12 @@ const questions: Readonly<Record<string, Question>> = {
 export async function answerRequest(
   method: string,
   params: Params,
+  withdrawn: AbortSignal,
   ask: AskPerson | undefined,
 ): Promise<object | undefined> {
   const question = Object.hasOwn(questions, method) ? questions[method] : undefined;
   if (question === undefined) return undefined;
   const title = question.title(params);
-  const allowed = title !== '' && ask !== undefined && (await ask(title).catch(() => false));
+  const allowed = title !== '' && ask !== undefined && (await ask(title, withdrawn).catch(() => false));
   return allowed ? question.allowed(params) : question.declined;
 }

@@ -11,11 +11,15 @@ import { codexNotice } from './notice.ts';
 /** An answer after the ring's own time is still known, and no other turn is begun meanwhile. */
 const answerWaitMs = 120_000;
 
+/** More than end while the beginning of one is answered. */
+const endedKept = 32;
+
 /** The turn of one thread, as the server tells of it. */
 export class ThreadTurn {
   readonly #thread: () => string | undefined;
   #running: string | undefined;
-  #ended: string | undefined;
+  /** The newest ones. */
+  #ended: readonly string[] = [];
 
   constructor(thread: () => string | undefined) {
     this.#thread = thread;
@@ -27,7 +31,7 @@ export class ThreadTurn {
 
   /** It may have ended before its beginning was answered. */
   began(turn: string): void {
-    if (turn !== this.#ended) this.#running = turn;
+    if (!this.#ended.includes(turn)) this.#running = turn;
   }
 
   notified(method: string, { threadId, turn }: Record<string, unknown>): void {
@@ -35,7 +39,7 @@ export class ThreadTurn {
     if (threadId !== this.#thread() || id === undefined) return;
     if (method === 'turn/started') this.began(id);
     if (method !== 'turn/completed') return;
-    this.#ended = id;
+    this.#ended = [...this.#ended, id].slice(-endedKept);
     if (this.#running === id) this.#running = undefined;
   }
 }

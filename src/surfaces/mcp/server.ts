@@ -6,7 +6,7 @@ import type { Readable, Writable } from 'node:stream';
 import { Server } from '@modelcontextprotocol/server';
 import { StdioServerTransport } from '@modelcontextprotocol/server/stdio';
 import { describeError, Fault, isRefusal, Refusal, type Result } from '../../protocol/errors.ts';
-import { isObject, type Json, quoted } from '../../protocol/json.ts';
+import { beginningOf, isObject, type Json, quoted } from '../../protocol/json.ts';
 import { limits } from '../../protocol/limits.ts';
 import { inertJson, inertValue } from '../../protocol/untrusted.ts';
 import { version } from '../../protocol/version.ts';
@@ -148,7 +148,7 @@ const written = (output: Writable, message: object): Promise<void> =>
 /** At most 64 characters, without controls and, where half of a character was given, its replacement. */
 function plainName(name: string): string {
   const shown = name.replace(/\p{Cc}/gu, '').replace(/\p{Surrogate}/gu, '\ufffd');
-  return Array.from(shown).slice(0, limits.sourceHostCharactersMax).join('');
+  return beginningOf(shown, limits.sourceHostCharactersMax);
 }
 
 /** One JSON text item, also given as structured content, which hosts show their model instead. */

@@ -3,12 +3,12 @@
 
 import { createInterface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
-import { harmless, quoted } from '../../protocol/json.ts';
+import { beginningOf, harmless, quoted } from '../../protocol/json.ts';
 
 export interface Conversation {
   show(text: string): void;
-  /** Whether the person says yes. Anything else, or the end of the input, is no. */
-  ask(title: string): Promise<boolean>;
+  /** Whether the person says yes. Anything else, the end of the input, or of the question itself, is no. */
+  ask(title: string, withdrawn: AbortSignal): Promise<boolean>;
   close(): void;
 }
 
@@ -45,6 +45,16 @@ export function converse({ input, output, onLine, onEnd }: ConversationOptions):
   const refuseAll = (): void => {
     for (const { answer } of asked.splice(0)) answer(false);
   };
+  /** Else the next line, meant for nobody or as a prompt, would be its answer. */
+  const withdraw = (question: Question): void => {
+    const at = asked.indexOf(question);
+    if (at === -1) return;
+    asked.splice(at, 1);
+    question.answer(false);
+    if (at > 0) return;
+    output.write('\nThat question needs no answer any more.\n');
+    put();
+  };
   let closed = false;
   lines.on('close', () => {
     refuseAll();
@@ -52,15 +62,16 @@ export function converse({ input, output, onLine, onEnd }: ConversationOptions):
   });
   return {
     show: (text) => void output.write(text.split('\n').map(harmless).join('\n')),
-    ask: (title) => {
-      if (closed) return Promise.resolve(false);
-      const all = Array.from(title);
-      const shown = all.slice(0, titleCharactersMax).join('');
-      const hidden = all.length - titleCharactersMax;
+    ask: (title, withdrawn) => {
+      if (closed || withdrawn.aborted) return Promise.resolve(false);
+      const shown = beginningOf(title, titleCharactersMax);
+      const hidden = Array.from(title).length - titleCharactersMax;
       const more = hidden > 0 ? ` and ${hidden} characters more, which are NOT shown` : '';
       const text = `\nThe agent asks to call ${quoted(shown)}${more}. Allow it once? [y/N] `;
       return new Promise((answer) => {
-        asked.push({ text, answer });
+        const question = { text, answer };
+        withdrawn.addEventListener('abort', () => withdraw(question));
+        asked.push(question);
         if (asked.length === 1) put();
       });
     },
