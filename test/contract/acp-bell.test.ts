@@ -130,6 +130,28 @@ describe('the ACP bell', () => {
     expect(outcome).toEqual(accepted);
   });
 
+  it.each(['agent_message_chunk', 'agent_thought_chunk', 'user_message_chunk'])(
+    'takes no late %s of a message of the turn before for its first word',
+    async (sessionUpdate) => {
+      const content = { type: 'text', text: 'a word' };
+      const says = (messageId?: string): void => update({ sessionUpdate, content, messageId });
+      session.type('a first prompt');
+      says('m1');
+      newest().answer({ stopReason: 'end_turn' });
+      await settle();
+      says('m2');
+      let outcome: unknown;
+      void ring().then((known) => (outcome = known));
+      says('m1');
+      says('m2');
+      await settle();
+      expect([prompts().length, outcome]).toEqual([2, undefined]);
+      says('m3');
+      await settle();
+      expect(outcome).toEqual(accepted);
+    },
+  );
+
   it('takes no late word on a call of the turn before for its first', async () => {
     session.type('a first prompt');
     update({ sessionUpdate: 'tool_call', toolCallId: 'c' });

@@ -69,9 +69,15 @@ export class AcpSession implements LinkHandlers {
   #ending = false;
   /** What a person has typed, and waits for the end of a turn. */
   readonly #typed: string[] = [];
-  /** What the agent said of each call of this turn; and the calls of the one before, of which it may still say something. */
+  /** What the agent said of each call since this turn began. */
   readonly #calls = new Map<string, Record<string, unknown>>();
-  #formerCalls: ReadonlySet<string> = new Set();
+  /** Those of its messages that have an id. */
+  readonly #messages = new Set<string>();
+  /** Both of the turn before, of which the agent may still say something. */
+  #former: { calls: ReadonlySet<string>; messages: ReadonlySet<string> } = {
+    calls: new Set(),
+    messages: new Set(),
+  };
   readonly #unknown = new Set<string>();
   /** Questions without an answer yet. */
   readonly #open = new Set<AbortController>();
@@ -160,6 +166,9 @@ export class AcpSession implements LinkHandlers {
   #prompt(text: string): Turn {
     const link = this.#link;
     if (link === undefined || this.#onTaken !== undefined) throw new Error('a turn runs, or no session');
+    this.#former = { calls: new Set(this.#calls.keys()), messages: new Set(this.#messages) };
+    this.#calls.clear();
+    this.#messages.clear();
     const taken = new Promise<'taken'>((resolve) => {
       this.#onTaken = () => resolve('taken');
     });
@@ -184,8 +193,6 @@ export class AcpSession implements LinkHandlers {
   #turnEnds(): void {
     this.#onTaken = undefined;
     for (const question of this.#open) question.abort();
-    this.#formerCalls = new Set(this.#calls.keys());
-    this.#calls.clear();
     this.#options.show?.('\n');
     this.#next();
   }
@@ -206,8 +213,11 @@ export class AcpSession implements LinkHandlers {
       if (!beside.has(kind)) this.#noteUnknown(kind);
       return;
     }
-    if (kind === 'tool_call_update' && this.#formerCalls.has(asText(update.toolCallId))) return;
-    this.#onTaken?.();
+    if (kind === 'tool_call_update' && this.#former.calls.has(asText(update.toolCallId))) return;
+    const { messageId } = update;
+    const isLate = typeof messageId === 'string' && this.#former.messages.has(messageId);
+    if (!isLate) this.#onTaken?.();
+    if (typeof messageId === 'string' && !isLate) this.#messages.add(messageId);
     if (kind === 'agent_message_chunk') {
       const { text } = fields(update.content);
       if (typeof text === 'string') this.#options.show?.(text);
