@@ -57,9 +57,8 @@ export function linkTo(
   // The library would refuse what it does not know, and answers overtake what it takes its time to check.
   const others = new TransformStream<AnyMessage, AnyMessage>({
     transform: (message, controller) => {
-      if (!('method' in message)) controller.enqueue(answerIn(message));
-      else if (message.method === 'session/update') handlers.onUpdate(message.params);
-      else controller.enqueue(message);
+      if ('method' in message && message.method === 'session/update') handlers.onUpdate(message.params);
+      else controller.enqueue(isAnswer(message) ? answerIn(message) : message);
     },
   });
   const connection = app.connect({ readable: readable.pipeThrough(others), writable });
@@ -77,6 +76,8 @@ export function linkTo(
 }
 
 const tooLarge = `sent a message of more than ${DEFAULT_MAX_MESSAGE_BYTES / 1_048_576} MiB`;
+
+const isAnswer = (message: AnyMessage): boolean => !('method' in message) && 'id' in message;
 
 /** The library makes a refusal of what is no answer. */
 function answerIn({ id, result, error }: Record<string, unknown>): AnyMessage {
