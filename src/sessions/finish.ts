@@ -11,7 +11,19 @@ import { endConnection } from './disconnect.ts';
 import { openRelease } from './release.ts';
 import type { HandOff, HostOutcome, Switchboard } from './switchboard.ts';
 
+/** What the session took in by itself meanwhile, or accepted by an earlier attempt, is no failure, however this one ended. */
 export function finish(
+  tx: Tx,
+  board: Switchboard,
+  connection: ConnectionRow,
+  handOff: HandOff,
+  outcome: HostOutcome,
+): NotifyAnswer {
+  const answer = end(tx, board, connection, handOff, outcome);
+  return answer.delivered ? answer : (knownAnswer(tx, handOff.delivery_id) ?? answer);
+}
+
+function end(
   tx: Tx,
   board: Switchboard,
   connection: ConnectionRow,
@@ -25,7 +37,7 @@ export function finish(
     endConnection(tx, board, connection.connection_id, 'lease_expired');
     return { delivered: false, reason: 'not_live' };
   }
-  // An earlier attempt may have been accepted late, while this one was under way.
+  // By an earlier attempt, late, while this one was under way.
   const earlier = tx.attempts.acceptanceOf(delivery_id);
   if (outcome.outcome === 'accepted') {
     tx.attempts.finish(attempt_id, 'adapter_returned', undefined, at);
@@ -36,8 +48,7 @@ export function finish(
   }
   const [state, reason] = failureOf(outcome);
   tx.attempts.finish(attempt_id, state, reason, at);
-  if (earlier !== undefined) return acceptedAnswer(earlier);
-  tx.notices.fail(delivery_id, tx.identity.chain(connection.session_id));
+  if (earlier === undefined) tx.notices.fail(delivery_id, tx.identity.chain(connection.session_id));
   return { delivered: false, reason };
 }
 

@@ -195,16 +195,25 @@ describe('the ACP bell', () => {
   });
 
   it.each([
-    [-32_603, false],
+    [-32_600, false],
     [-32_601, true],
     [-32_602, true],
     [-32_000, false],
   ])(
-    '[HOST-010] is refused by an answer of error %i; where the agent knows no such method, for good',
+    '[HOST-010] is refused by an answer of error %i, which comes before a turn; where the agent knows no such method, for good',
     async (code, permanent) => {
       const ringing = ring();
       newest().fail(new AgentRefused(code, 'why'));
       expect(await ringing).toEqual({ outcome: 'rejected', code: 'adapter_rejected', permanent });
+    },
+  );
+
+  it.each([-32_603, 500, -32_700, 0])(
+    'is unknown where error %i may have ended a turn that had begun',
+    async (code) => {
+      const ringing = ring();
+      newest().fail(new AgentRefused(code, 'why'));
+      expect(await ringing).toEqual({ outcome: 'unknown', code: 'adapter_error' });
     },
   );
 

@@ -5,6 +5,7 @@ import { acknowledge } from '../../src/mailbox/acknowledge.ts';
 import { Fault } from '../../src/protocol/errors.ts';
 import { disconnect } from '../../src/sessions/disconnect.ts';
 import { dispatch } from '../../src/sessions/dispatch.ts';
+import type { HostOutcome } from '../../src/sessions/switchboard.ts';
 import {
   accepted,
   attach,
@@ -163,6 +164,29 @@ describe('a delivery to an exact session', () => {
     );
     expect(attempts()).toEqual([]);
   });
+
+  it.each<HostOutcome>([
+    { outcome: 'rejected', failure_code: 'adapter_rejected' },
+    { outcome: 'timeout' },
+    { outcome: 'disconnected' },
+  ])(
+    'is not called unreached where the session took it in while it was rung, which ended with $outcome',
+    async (outcome) => {
+      await attach(desk, 's1');
+      desk.host = async ({ delivery_id }) => {
+        const [row] = desk.rows('SELECT message_id FROM delivery WHERE delivery_id = ?', delivery_id);
+        const read = [{ sender: 'local', msg_id: String(row?.message_id) }];
+        ok(await acknowledge(desk, { project: 'shop', messages: read }, sessionCaller('s1')));
+        return outcome;
+      };
+      const sent = await posted(desk, toSession({ fallback_to_principal: true }));
+      expect(sent).toMatchObject({ quieted: 'taken_in', target_kind: 'session' });
+      expect([sent.native_delivery, sent.fallback]).toEqual([undefined, undefined]);
+      expect(attempts()).toMatchObject([
+        { state: outcome.outcome === 'rejected' ? 'adapter_rejected' : 'adapter_failed' },
+      ]);
+    },
+  );
 
   it('[MSG-042] is tried again under its key, and answered by the acceptance once there is one', async () => {
     const request = letter(toSession());

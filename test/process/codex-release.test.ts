@@ -117,6 +117,22 @@ describe('a question about one submission', () => {
     expect(outcomes).toEqual(['busy', 'busy', 'busy', 'started', 'taken']);
   });
 
+  it('[HOST-180] a queue that moves while it is read page by page is read anew: nothing slips from one page to the other', async () => {
+    const many = (count: number) =>
+      Array.from({ length: count }, (_, n) => ({ id: `more-${n}`, text: ours.text }));
+    const foreign = { id: 'x', text: 'fix the parser' };
+    codex.play({ queue: [...many(10), ours], slips: 1 });
+    expect(await ask()).toBe('started');
+    codex.play({ queue: [ours, ...many(9), foreign, ...many(5)], slips: 0 });
+    expect(await ask()).toBe('foreign_input');
+    codex.play({ queue: [...many(10), foreign, ours], slips: 1 });
+    expect(await ask()).toBe('foreign_input');
+    // For as long as anybody looks.
+    codex.play({ queue: [...many(90), ours], slips: 60 });
+    expect(await ask()).toBe('busy');
+    expect(codex.methods().filter((method) => method === 'thread/queue/start')).toHaveLength(1);
+  });
+
   it('comes to what is known and no more', async () => {
     const list = 'thread/queue/list';
     const start = 'thread/queue/start';
@@ -128,6 +144,12 @@ describe('a question about one submission', () => {
       [{ queue, errors: { [start]: { code: -32600, message: 'queued submission not found: s' } } }, 'taken'],
       [{ queue, errors: { [start]: { code: -32001, message: 'Server overloaded; retry later.' } } }, 'busy'],
       [{ queue, errors: { [list]: unknown } }, 'refused'],
+      // Ours may be one that cannot be read.
+      ...[null, 7, {}, { submissionId: ours.id }, { id: '' }].map((item): [object, string] => [
+        { answers: { [list]: { result: { data: [item] } } } },
+        'refused',
+      ]),
+      [{ answers: { [list]: { result: { data: [], nextCursor: '0' } } } }, 'refused'],
       [{ queue, errors: { [start]: { code: -32600, message: 'resume the thread before' } } }, 'refused'],
       [{ queue, errors: { initialize: { code: -32600, message: 'no' } } }, 'refused'],
       [{ exits: 1, says: 'Error: failed to connect to socket at /x/app-server-control.sock' }, 'no_daemon'],

@@ -61,7 +61,11 @@ export function run(dir) {
     'thread/start': (params) => ({
       result: { thread: { id: scene().thread ?? randomUUID() }, cwd: params.cwd },
     }),
-    'thread/queue/list': (params, { queue = [] }) => {
+    // `slips`: so many items are taken while a later page is asked for.
+    'thread/queue/list': (params, { queue: all = [], slips = 0 }) => {
+      const slipped = params.cursor !== undefined && slips > 0 ? 1 : 0;
+      if (slipped > 0) change({ queue: all.slice(1), slips: slips - 1 });
+      const queue = all.slice(slipped);
       const from = Number(params.cursor ?? 0);
       const data = queue.slice(from, from + params.limit).map(({ id, text, input }) => ({
         id,

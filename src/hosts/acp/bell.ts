@@ -56,12 +56,18 @@ export function acpBell({ session, hostKind, toolsLoaded, onStop }: AcpBellOptio
   };
 }
 
-/** The numbers are those of JSON-RPC: no such method, no such parameters. */
+/** No such method, no such parameters: the numbers are those of JSON-RPC. */
 const neverTaken = [-32_601, -32_602];
+/** No request, or one of somebody who must log in first; that number is of the Agent Client Protocol. */
+const notNow = [-32_600, -32_000];
 
 function outcomeOf(stop: Exclude<Stop, { stop: 'ended' }>): RingOutcome {
   // It may have been read before the connection was lost.
   if (stop.stop === 'lost') return { outcome: 'unknown', code: 'adapter_disconnected' };
   if (stop.stop === 'unreadable') return { outcome: 'unknown', code: 'invalid_response' };
-  return { outcome: 'rejected', code: 'adapter_rejected', permanent: neverTaken.includes(stop.code) };
+  // Any other error may come in the middle of a turn.
+  const permanent = neverTaken.includes(stop.code);
+  if (permanent || notNow.includes(stop.code))
+    return { outcome: 'rejected', code: 'adapter_rejected', permanent };
+  return { outcome: 'unknown', code: 'adapter_error' };
 }

@@ -10,7 +10,9 @@ import { openProxy } from './proxy.ts';
 
 /** An item has at most a million characters; a queue at most 100 items. */
 const itemsPerPage = 10;
-const itemsMax = 200;
+const pagesMax = 20;
+/** How often it is listed until two lists agree. */
+const listsMax = 4;
 /** A server that is overloaded is as busy as a thread. */
 const overloaded = -32001;
 
@@ -64,7 +66,7 @@ export async function releaseSubmission(
   { thread_id, submission_id }: Submission,
   isOurs: (item: QueueItem) => boolean,
 ): Promise<ReleaseOutcome> {
-  const items = await listQueue(server, thread_id);
+  const items = await settledQueue(server, thread_id);
   if (typeof items === 'string') return items;
   if (!items.some(({ id }) => id === submission_id)) return 'taken';
   if (!items.every(isOurs)) return 'foreign_input';
@@ -95,10 +97,32 @@ function failureOf(reply: Exclude<Reply, { result: unknown }>): ReleaseOutcome {
   );
 }
 
-async function listQueue(server: AppServer, threadId: string): Promise<QueueItem[] | ReleaseOutcome> {
+/**
+ * The queue as it is at one time: while it is read page by page Codex may take items from it, and what comes after them slips
+ * from a page that is still to come to one that was read. Such a queue moves, which is as if a turn ran.
+ */
+async function settledQueue(server: AppServer, threadId: string): Promise<QueueItem[] | ReleaseOutcome> {
+  let before: QueueItem[] | undefined;
+  for (let lists = 0; lists < listsMax; lists += 1) {
+    const list = await listQueue(server, threadId);
+    if (typeof list === 'string') return list;
+    const { items, pages } = list;
+    if (pages === 1 || (before !== undefined && sameItems(before, items))) return items;
+    before = items;
+  }
+  return 'busy';
+}
+
+const sameItems = (some: readonly QueueItem[], others: readonly QueueItem[]): boolean =>
+  some.length === others.length && some.every(({ id }, at) => id === others[at]?.id);
+
+async function listQueue(
+  server: AppServer,
+  threadId: string,
+): Promise<{ items: QueueItem[]; pages: number } | ReleaseOutcome> {
   const items: QueueItem[] = [];
   let cursor: unknown;
-  do {
+  for (let pages = 1; pages <= pagesMax; pages += 1) {
     const page = await server.request('thread/queue/list', {
       threadId,
       limit: itemsPerPage,
@@ -106,17 +130,22 @@ async function listQueue(server: AppServer, threadId: string): Promise<QueueItem
     });
     if (!('result' in page)) return failureOf(page);
     const { data, nextCursor } = page.result;
-    // What cannot be read might be anybody's.
-    if (!Array.isArray(data) || items.length > itemsMax) return 'refused';
-    items.push(...data.map(itemOf));
-    cursor = nextCursor ?? undefined;
-  } while (cursor !== undefined);
-  return items;
+    if (!Array.isArray(data)) return 'refused';
+    const read = data.map(itemOf);
+    // What cannot be read might be anybody's, and ours.
+    if (!read.every((item) => item !== undefined)) return 'refused';
+    items.push(...read);
+    if (nextCursor === undefined || nextCursor === null) return { items, pages };
+    cursor = nextCursor;
+  }
+  return 'refused';
 }
 
-function itemOf(value: unknown): QueueItem {
+/** Undefined where it names no submission. */
+function itemOf(value: unknown): QueueItem | undefined {
   const { id, input } = isObject(value) ? value : {};
+  if (typeof id !== 'string' || id === '') return undefined;
   const [only, ...more]: unknown[] = Array.isArray(input) ? input : [];
   const text = more.length === 0 && isObject(only) && only.type === 'text' ? only.text : undefined;
-  return { id: typeof id === 'string' ? id : '', text: typeof text === 'string' ? text : '' };
+  return { id, text: typeof text === 'string' ? text : '' };
 }

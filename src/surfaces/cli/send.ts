@@ -76,7 +76,7 @@ export function sentence(answer: SendAnswer, elsewhere: readonly string[]): stri
   const stored = `Stored ${answer.message_id} for ${quoted(answer.recipient)} in ${quoted(answer.project)}`;
   if (answer.native_delivery !== undefined)
     return `${stored}; ${acceptance(answer.native_delivery.adapter_kind)}, which does not mean that it was read.`;
-  if (answer.quieted === 'taken_in') return `${stored}; it had been taken in before.`;
+  if (answer.quieted === 'taken_in') return `${stored}; it has been taken in.`;
   if (answer.quieted !== undefined)
     return `${stored}; ${needsNoTurn[answer.quieted]}: it rings nobody and waits.`;
   const hint =
