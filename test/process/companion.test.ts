@@ -129,6 +129,11 @@ describe('a start', () => {
       { session_id: `${thread}0` },
       { cwd: path.join(home.dir, 'gone') },
       { cwd: '' },
+      { cwd: '.' },
+      { cwd: 'src/..' },
+      { cwd: `${home.project}\0` },
+      { cwd: '/'.padEnd(5_000, 'x') },
+      { cwd: 7 },
       { hook_event_name: 'UserPromptSubmit' },
       { agent_id: thread },
     ];
