@@ -14,7 +14,7 @@ import { codexHome, sqliteHome } from './codex-place.ts';
 import { Companions } from './companions.ts';
 
 /** The hook holds up the first turn: what takes longer goes on without it, and says in the log how it went. */
-const heardMs = 1_400;
+const heardMs = 1_600;
 
 /** What the hook knows of its own situation. */
 export const codexSituation = (payload: HookPayload): CodexSession => ({

@@ -283,19 +283,49 @@ describe('another start', () => {
     expect(lstatSync(socket).ino).toBe(inode);
   });
 
+  it('takes the place of one whose socket somebody removed', async () => {
+    await hook();
+    const [first] = records();
+    rmSync(first?.socket as string);
+    expect((await hook({ source: 'resume' })).stderr).toBe('');
+    await until('the first has ended', () => !alive(first?.pid ?? 0));
+    expect(log()).toContain('its socket was taken away; it ends');
+    await until('the second is registered', () => records()[0]?.state === 'registered');
+    const [second] = records();
+    expect(second?.pid).not.toBe(first?.pid);
+    expect(inRuntime('.sock')).toEqual([path.basename(second?.socket as string)]);
+    expect(await card()).toMatchObject({ session_id: thread });
+    // Where nobody starts it anew, it ends by itself: the thread's server rings from then on.
+    rmSync(second?.socket as string);
+    await until('the second has ended', () => !alive(second?.pid ?? 0), 10_000);
+    expect(records()).toEqual([]);
+  });
+
+  it('is refused with one line, in time for its hook, where the one that runs does not make room', async () => {
+    await hook();
+    const [first] = records();
+    process.kill(first?.pid ?? 0, 'SIGSTOP');
+    home.atEnd(() => process.kill(first?.pid ?? 0, 'SIGCONT'));
+    const { code, stderr } = await hook({ source: 'resume' });
+    expect([code, stderr]).toEqual([
+      0,
+      `postbell: session registration failed. companion_busy: the companion ${first?.pid} does not make room\n`,
+    ]);
+    expect(records()).toEqual([first]);
+  });
+
   it('[HOST-157] of another process that registers the thread ends it, with the line in its log', async () => {
     await hook();
     const [record] = records();
     await card();
-    // Another data home of the record, the same router: two companions that do not know of each other.
+    // The record of one that died long ago: two companions that do not know of each other, at the same router.
     const file = path.join(runtime(), inRuntime('.json')[0] as string);
-    const text = readFileSync(file, 'utf8');
-    rmSync(file);
-    rmSync(record?.socket as string);
+    const socket = record?.socket.replace(/[0-9a-f]{8}\.sock$/, 'ffffffff.sock');
+    const dead = { ...record, pid: 4_194_304, start_time: '1', socket, former: [record?.socket] };
+    writeFileSync(file, JSON.stringify(dead), { mode: 0o600 });
     await hook({ source: 'resume' });
     await until('the first is replaced', () => !alive(record?.pid ?? 0));
     expect(log()).toContain(`${thread} ${replacedLine}`);
-    expect(text).toContain(String(record?.pid));
     expect(records()).toHaveLength(1);
     expect(alive(records()[0]?.pid ?? 0)).toBe(true);
   });
