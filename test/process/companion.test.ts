@@ -422,6 +422,23 @@ describe('its end', () => {
   });
 });
 
+describe('a command that rings', () => {
+  it('ends with all that it started, also where its companion is killed', async () => {
+    codex.play({ hangs: true, child: true });
+    await hook();
+    const scope = ['--project', await project(), '--sender', 'me', '--recipient', thread];
+    await card();
+    const words = ['message', 'send', ...scope, '--target-kind', 'session', '--idempotency-key', 'k'];
+    const sent = postbell(home.env, home.project, [...words, '--payload-stdin'], 'hello');
+    await until('it rings', () => codex.entries().some(({ child }) => child !== undefined));
+    const pids = codex.entries().flatMap(({ pid, child }) => pid ?? child ?? []);
+    expect(pids.map(alive)).toEqual([true, true]);
+    process.kill(records()[0]?.pid ?? 0, 'SIGKILL');
+    for (const pid of pids) await until('all of it has ended', () => !alive(pid), 8_000);
+    await sent;
+  });
+});
+
 describe('a restart', () => {
   it('[HOST-200] under the same thread finds the failures and the reservation as they were', async () => {
     codex.play({ says: 'Error: not today', exits: 1 });
