@@ -10,16 +10,22 @@ import { version } from '../../protocol/version.ts';
 /** Larger than any page of a queue that this client asks for. */
 const messageBytesMax = 32 * 1_048_576;
 
+/** The library's word for a message beyond it, at which it closes the connection. */
+const tooLong = 'WS_ERR_UNSUPPORTED_MESSAGE_LENGTH';
+
 export interface RpcError {
   code: number;
   message: string;
 }
 
+/**
+ * How a connection ended: by the other side, or by this one, since what came was longer than any message may be, or no message of
+ * that protocol.
+ */
+export type Ended = 'closed' | 'too_long' | 'unreadable';
+
 /** `lost`: no answer within the time, none any more, or one that is none; the server may have done what was asked. */
-export type Reply =
-  | { result: Record<string, unknown> }
-  | { error: RpcError }
-  | { lost: 'timeout' | 'closed' | 'unreadable' };
+export type Reply = { result: Record<string, unknown> } | { error: RpcError } | { lost: 'timeout' | Ended };
 
 export interface AppServerOptions {
   clock: Clock;
@@ -32,8 +38,8 @@ export interface AppServerOptions {
 
 export interface AppServer {
   request(method: string, params: object, waitMs?: number): Promise<Reply>;
-  /** Resolves when the connection has ended, by whichever side. */
-  closed: Promise<void>;
+  /** Resolves when the connection has ended. */
+  closed: Promise<Ended>;
   close(): void;
 }
 
@@ -61,16 +67,19 @@ export async function connectAppServer(
     return connection;
   }
   connection.close();
-  return 'lost' in introduced && introduced.lost !== 'unreadable' ? introduced.lost : 'refused';
+  const why = 'lost' in introduced ? introduced.lost : undefined;
+  return why === 'timeout' || why === 'closed' ? why : 'refused';
 }
 
 class Connection implements AppServer {
   readonly #socket: WebSocket;
   readonly #options: AppServerOptions;
   readonly #waiting = new Map<number, (reply: Reply) => void>();
-  readonly closed: Promise<void>;
+  readonly closed: Promise<Ended>;
   #nextId = 1;
   #isOver = false;
+  /** Once it is over. */
+  #ended: Ended = 'closed';
 
   constructor(socket: WebSocket, options: AppServerOptions) {
     this.#socket = socket;
@@ -78,12 +87,14 @@ class Connection implements AppServer {
     this.closed = new Promise((resolve) =>
       socket.once('close', () => {
         this.#isOver = true;
-        for (const settle of this.#waiting.values()) settle({ lost: 'closed' });
-        resolve();
+        for (const settle of this.#waiting.values()) settle({ lost: this.#ended });
+        resolve(this.#ended);
       }),
     );
     // A close follows each error.
-    socket.on('error', () => {});
+    socket.on('error', ({ code }: NodeJS.ErrnoException) => {
+      if (code?.startsWith('WS_ERR_')) this.#ended = code === tooLong ? 'too_long' : 'unreadable';
+    });
     socket.on('message', (data, isBinary) => {
       if (!isBinary) this.#take(textOf(data));
     });
@@ -104,7 +115,7 @@ class Connection implements AppServer {
   }
 
   request(method: string, params: object, waitMs = this.#options.waitMs): Promise<Reply> {
-    if (this.#isOver) return Promise.resolve({ lost: 'closed' });
+    if (this.#isOver) return Promise.resolve({ lost: this.#ended });
     const id = this.#nextId;
     this.#nextId += 1;
     return new Promise((resolve) => {

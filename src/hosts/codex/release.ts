@@ -89,11 +89,14 @@ const isBusy = ({ code, message }: RpcError): boolean =>
 function failureOf(reply: Exclude<Reply, { result: unknown }>): ReleaseOutcome {
   if ('error' in reply) return isBusy(reply.error) ? 'busy' : 'refused';
   if (reply.lost === 'timeout') return 'no_answer';
-  throw new Fault(
-    'adapter_error',
-    reply.lost === 'closed' ? 'the app-server closed the connection' : 'the app-server gave no answer',
-  );
+  throw new Fault('adapter_error', `the app-server ${lostWords[reply.lost]}`);
 }
+
+const lostWords = {
+  closed: 'closed the connection',
+  too_long: 'sent a longer message than is taken from it',
+  unreadable: 'gave no answer that can be read',
+} as const;
 
 async function listQueue(server: AppServer, threadId: string): Promise<QueueItem[] | ReleaseOutcome> {
   const items: QueueItem[] = [];
