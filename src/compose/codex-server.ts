@@ -7,6 +7,7 @@ import { queueNotice } from '../hosts/codex/queue.ts';
 import type { Caller } from '../mailbox/desk.ts';
 import { ringAgain } from '../mailbox/ring.ts';
 import { processEnvironment, progressIntervalMs, setting } from '../platform/environment.ts';
+import { isPlace } from '../platform/look.ts';
 import type { Bell } from '../ports/bell.ts';
 import { untilBeat } from '../protocol/beat.ts';
 import { isRefusal, Refusal, type Result } from '../protocol/errors.ts';
@@ -90,7 +91,8 @@ export class CodexServer {
     if (root !== undefined && bound !== undefined && !sameThread(root, bound))
       return new Refusal('session_identity_conflict', 'this server is bound to another thread');
     // A pinned id names the same session: the two are linked when the thread is bound.
-    const session = bound ?? this.#pinned ?? root;
+    // Codex writes it in lower case: an unbound server that is told another spelling is of the same thread.
+    const session = bound ?? this.#pinned ?? root?.toLowerCase();
     if (session === undefined) return {};
     const subAgent = thread !== undefined && root !== undefined && !sameThread(thread, root);
     const principal = this.#principal(session);
@@ -136,6 +138,10 @@ export class CodexServer {
       return sameThread(this.#bound.thread, thread)
         ? {}
         : new Refusal('session_identity_conflict', 'this server is bound to another thread');
+    if (directory !== undefined && !isPlace(directory))
+      return new Refusal('invalid_request', 'cwd is no absolute path of a directory that is there', {
+        field: 'cwd',
+      });
     this.#binding ??= this.#bindTo(thread, directory).finally(() => {
       this.#binding = undefined;
     });

@@ -3,7 +3,7 @@
 
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import { type AppServer, idOf } from '../hosts/codex/app-server.ts';
+import { type AppServer, endedWords, idOf } from '../hosts/codex/app-server.ts';
 import { type AskPerson, answerRequest } from '../hosts/codex/approvals.ts';
 import { managedBell, ThreadTurn } from '../hosts/codex/managed.ts';
 import { connectOwnServer, type OwnServer, startOwnServer } from '../hosts/codex/own-server.ts';
@@ -143,9 +143,9 @@ async function begin(of: Run, running: Running): Promise<void> {
   if (thread === undefined || !isThreadId(thread))
     return running.end.failing('postbell: Codex has named no thread that it made\n');
   running.thread = thread;
-  void server.closed.then(async () => {
-    const how = await atMost(local.clock, running.codex.ended, exitWaitMs);
-    running.end.failing(`postbell: Codex ${how ?? 'closed its connection'}; this session ends\n`);
+  void server.closed.then(async (why) => {
+    const exit = why === 'closed' ? await atMost(local.clock, running.codex.ended, exitWaitMs) : undefined;
+    running.end.failing(`postbell: Codex ${exit ?? endedWords[why]}; this session ends\n`);
   });
   register(of, running, server, thread);
 }

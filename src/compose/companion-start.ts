@@ -1,10 +1,10 @@
 // From the hook of a Codex thread to its companion: started detached, told what it is for over a pipe, and heard for a moment.
 
 import { spawn } from 'node:child_process';
-import { statSync } from 'node:fs';
 import path from 'node:path';
 import { systemClock } from '../platform/clock.ts';
 import { ownEnvironment, processEnvironment, setting } from '../platform/environment.ts';
+import { isPlace } from '../platform/look.ts';
 import { placesOf } from '../platform/paths.ts';
 import { type CompanionTask, readCompanionAnswer } from '../protocol/companion.ts';
 import type { CodexSession, CompanionPort } from '../surfaces/hooks/codex-session.ts';
@@ -14,14 +14,14 @@ import { codexHome, sqliteHome } from './codex-place.ts';
 import { Companions } from './companions.ts';
 
 /** The hook holds up the first turn: what takes longer goes on without it, and says in the log how it went. */
-const heardMs = 1_400;
+const heardMs = 1_600;
 
 /** What the hook knows of its own situation. */
 export const codexSituation = (payload: HookPayload): CodexSession => ({
   payload,
   packaged: setting(processEnvironment, 'PLUGIN_ROOT') !== undefined,
   silent: setting(processEnvironment, 'POSTBELL_LISTENER') === 'off' || process.platform === 'win32',
-  isDirectory: (directory) => statSync(directory, { throwIfNoEntry: false })?.isDirectory() === true,
+  isPlace,
 });
 
 export const companionOf = ({ ephemeral }: HookPayload): CompanionPort => ({

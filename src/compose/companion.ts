@@ -4,7 +4,7 @@
 import { equalSecrets } from '../crypto/hash.ts';
 import { queueBell } from '../hosts/codex/bell.ts';
 import { queueNotice } from '../hosts/codex/queue.ts';
-import { listenPrivately } from '../platform/control.ts';
+import { inodeOf, listenPrivately } from '../platform/control.ts';
 import { readStdin } from '../platform/descriptors.ts';
 import { processEnvironment } from '../platform/environment.ts';
 import { startTime } from '../platform/processes.ts';
@@ -102,10 +102,11 @@ async function accompany({ local, task, companions, lock }: Company): Promise<vo
   } as const;
   const project = await projectOf(workspace);
   await recordHostPlace(local, thread, { program: task.program, home: task.home ?? null });
-  const former = await companions.makeRoom();
+  const former = await companions.makeRoom(() => local.wake.touch());
   const ending = endingOf(local, companions, task);
   const startedAtMs = local.clock.elapsedMs();
   const desk = await openControl({ local, task, companions, former, obey: (request) => obey(request) });
+  ending.unless(desk.isThere);
   const obey = async (request: CompanionVerb): Promise<boolean> => {
     if (request.verb === 'end') return ending.sessionEnded(request.workspace);
     if (request.verb === 'summary') await reach.summarize(request.text);
@@ -187,6 +188,8 @@ async function openControl({ local, task, companions, former, obey }: Control) {
   });
   record('starting', control.inode);
   return {
+    /** Whether it can still be reached: its socket is where the record says. */
+    isThere: () => inodeOf(socket) === control.inode,
     registered: () => {
       try {
         record('registered', control.inode);
@@ -211,9 +214,13 @@ function bellOf({ clock }: Local, { thread, program, deaf, home }: CompanionTask
   });
 }
 
-/** When it ends: told so, replaced, by a signal, or with its Codex, which need not have told anybody. */
+/**
+ * When it ends: told so, replaced, by a signal, or with its Codex, which need not have told anybody. One whose socket somebody took
+ * away ends, too: nobody could tell it anything, nor take its place.
+ */
 function endingOf({ clock, wake }: Local, companions: Companions, { workspace, host }: CompanionTask) {
   let close = async (): Promise<void> => {};
+  let isThere = (): boolean => true;
   let told = false;
   let cancelLook = (): void => {};
   let cancelWindow = (): void => {};
@@ -225,18 +232,21 @@ function endingOf({ clock, wake }: Local, companions: Companions, { workspace, h
   });
   const look = (): void => {
     cancelLook();
-    if (told || host === undefined) return;
-    if (stillRuns(host)) {
+    const isAlone = !told && host !== undefined && !stillRuns(host);
+    if (isThere() && !isAlone) {
       cancelLook = clock.after(untilBeat(clock.elapsedMs(), hostLookMs), look);
       return;
     }
-    companions.log('its Codex ended without a SessionEnd');
+    companions.log(isAlone ? 'its Codex ended without a SessionEnd' : 'its socket was taken away; it ends');
     end();
   };
   const unwatch = wake.watch(look);
   cancelLook = clock.after(untilBeat(clock.elapsedMs(), hostLookMs), look);
   return {
     now: end,
+    unless: (reachable: () => boolean): void => {
+      isThere = reachable;
+    },
     by: (work: () => Promise<void>): void => {
       close = work;
     },

@@ -19,9 +19,9 @@ import {
 import { Fault } from '../protocol/errors.ts';
 import { checkSocket } from '../router/socket-owner.ts';
 
-/** How long a companion is waited for that must make room. */
-const makeRoomMs = 3_000;
-const askWaitMs = 1_000;
+/** How long a companion is waited for that must make room: less than the hook waits, which says what came of it. */
+const makeRoomMs = 1_100;
+const askWaitMs = 700;
 const lookMs = 20;
 
 export class Companions {
@@ -65,11 +65,12 @@ export class Companions {
   /**
    * Makes room for a new companion: one that runs is asked to go, what a dead one left is removed. Fault `companion_busy` where
    * one does not go, or a socket lies there that no record accounts for.
+   * @param nudge has one look around that cannot be asked, since its socket is gone
    * @returns sockets that stay, for the next record to account for
    */
-  async makeRoom(): Promise<string[]> {
+  async makeRoom(nudge: () => void): Promise<string[]> {
     const record = this.read();
-    if (record !== undefined) await this.#end(record);
+    if (record !== undefined) await this.#end(record, nudge);
     const known = [record?.socket, ...(record?.former ?? [])];
     const there = this.#sockets();
     const foreign = there.find((file) => !known.includes(file));
@@ -110,10 +111,10 @@ export class Companions {
       .map((name) => path.join(this.#places.runtime, name));
   }
 
-  async #end(record: CompanionRecord): Promise<void> {
+  async #end(record: CompanionRecord, nudge: () => void): Promise<void> {
     if (!runs(record)) return this.#clean(record, 'at a start');
-    await tell(record, { verb: 'replace' });
     const untilMs = systemClock.elapsedMs() + makeRoomMs;
+    if ((await tell(record, { verb: 'replace' })) === 'unheard') nudge();
     while (runs(record)) {
       if (systemClock.elapsedMs() > untilMs) throw busy(`the companion ${record.pid} does not make room`);
       await new Promise<void>((resolve) => void systemClock.after(lookMs, resolve));

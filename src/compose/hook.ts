@@ -22,7 +22,7 @@ import type { HostKind } from '../protocol/session.ts';
 import { openStoreReadOnly } from '../store/open-read-only.ts';
 import { codexSession } from '../surfaces/hooks/codex-session.ts';
 import { type HookPayload, readPayload } from '../surfaces/hooks/input.ts';
-import { faultOf, type Said } from '../surfaces/hooks/outcome.ts';
+import { codeOf, faultOf, type Said } from '../surfaces/hooks/outcome.ts';
 import { prompt } from '../surfaces/hooks/prompt.ts';
 import type { StoreOrFault } from '../surfaces/hooks/remind.ts';
 import { sessionStart } from '../surfaces/hooks/session-start.ts';
@@ -85,7 +85,8 @@ async function leaveRecord(
     const time = new Date(systemClock.nowMs()).toISOString();
     appendOutcome(hookOutcomes, { hook, time, host: host ?? null, ...outcome });
   } catch (error) {
-    note(error);
+    // Said already where the hook itself failed of it.
+    if (!outcome.reason.endsWith(codeOf(error))) note(error);
   }
 }
 

@@ -50,10 +50,14 @@ export async function converse<T>(
       if (heard > heardCharactersMax) return finish({ why: 'says more than an answer' });
       const lines = (text + chunk).split('\n');
       text = lines.pop() as string;
-      for (const line of lines) {
-        const { say, end } = hear(line);
-        if (end !== undefined) return finish({ heard: end });
-        if (say !== undefined) child.stdin.write(say);
+      try {
+        for (const line of lines) {
+          const { say, end } = hear(line);
+          if (end !== undefined) return finish({ heard: end });
+          if (say !== undefined) child.stdin.write(say);
+        }
+      } catch {
+        finish({ why: 'says what cannot be read' });
       }
     });
     child.stdin.write(opening);

@@ -72,10 +72,10 @@ function makeWithParents(directory: string): boolean {
 }
 
 /** What the file system refused, as a fault that names the path. */
-function fileFault(error: unknown, file: string): Fault {
+export function fileFault(error: unknown, file: string, what: 'made' | 'written' = 'made'): Fault {
   const { code } = error as NodeJS.ErrnoException;
   const full = code === 'ENOSPC' || code === 'EDQUOT';
-  return new Fault(full ? 'store_full' : 'store_unwritable', `${file} cannot be made (${code})`, {
+  return new Fault(full ? 'store_full' : 'store_unwritable', `${file} cannot be ${what} (${code})`, {
     cause: error,
   });
 }

@@ -1,6 +1,7 @@
 // Looking at files without touching them. Store and lock files are looked at by `lookAt` alone, never read.
 
 import { lstatSync, readdirSync, readFileSync, realpathSync, type Stats, statSync } from 'node:fs';
+import { isAbsolute } from 'node:path';
 import type { Entry, Looked } from '../ports/inspection.ts';
 
 /** What other programs keep is not read beyond it. */
@@ -60,6 +61,10 @@ export function directoryAt(path: string): string | undefined {
   });
   return found.state === 'found' ? found.value : undefined;
 }
+
+/** Whether it is a directory that is there, named from the root on: the same for every process. */
+export const isPlace = (directory: string): boolean =>
+  isAbsolute(directory) && directoryAt(directory) !== undefined;
 
 class NoText extends Error {}
 

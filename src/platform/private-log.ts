@@ -15,13 +15,22 @@ import {
 } from 'node:fs';
 import { Fault } from '../protocol/errors.ts';
 import { limits } from '../protocol/limits.ts';
+import { fileFault } from './files.ts';
 
-/** Throws where it cannot be written. A full log is kept as `<file>.1`, once. */
+/** Fault `store_full` or `store_unwritable` where it cannot be written. A full log is kept as `<file>.1`, once. */
 export function appendLine(file: string, text: string): void {
   const line = `${text}\n`;
   if (lstatSync(file, { throwIfNoEntry: false })?.isFile() === false)
     throw new Fault('insecure_path', `not a regular file: ${file}`);
-  if (isFull(file, line)) makeRoom(file, line);
+  try {
+    if (isFull(file, line)) makeRoom(file, line);
+    append(file, line);
+  } catch (error) {
+    throw fileFault(error, file, 'written');
+  }
+}
+
+function append(file: string, line: string): void {
   const descriptor = openSync(file, 'a+', 0o600);
   try {
     writeFileSync(descriptor, isTorn(descriptor) ? `\n${line}` : line);

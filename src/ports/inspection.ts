@@ -168,7 +168,7 @@ export interface CodexFacts {
   trust: Looked<{
     version?: string;
     hooks?: readonly CodexHook[];
-    errors: readonly string[];
+    errors: number;
     refused?: string;
   }>;
 }

@@ -26,6 +26,8 @@ const askAgainMs = 30_000;
 /** Longer than the router may wait for the store's lock. */
 const heartbeatWaitMs = limits.writeLockWaitMs + 2_000;
 const askAgainSoonMs = 1_000;
+/** A router starts within it, also on a busy machine: until then it is on its way, and nothing to tell a person. */
+const routerStartMs = 5_000;
 /** Hosts end their servers soon after the first signal. */
 const goodbyeMs = 80;
 
@@ -77,6 +79,8 @@ export class Attachment {
   /** A router took this session since one was last started. */
   #wasThere = false;
   #registeredOnce = false;
+  /** Since when no router could be reached. */
+  #awaySinceMs: number | undefined;
 
   constructor(options: AttachmentOptions) {
     this.#options = options;
@@ -132,6 +136,7 @@ export class Attachment {
         onClose: () => this.#onClose(),
       });
       this.#client = client;
+      this.#awaySinceMs = undefined;
       const answer = await client.request(this.#introduction(), registerWaitMs);
       if (!isVersion(answer.postbell_version)) {
         this.#refuse();
@@ -201,8 +206,15 @@ export class Attachment {
       this.#options.startRouter(this.#wasThere);
       this.#wasThere = false;
     }
-    this.#options.onFault(error);
+    if (code !== 'router_unreachable' || this.#isMissed()) this.#options.onFault(error);
     this.#backOff(error);
+  }
+
+  /** Whether the router has been away for longer than it needs to start. */
+  #isMissed(): boolean {
+    const nowMs = this.#options.clock.elapsedMs();
+    this.#awaySinceMs ??= nowMs;
+    return nowMs - this.#awaySinceMs >= routerStartMs;
   }
 
   #backOff(why?: unknown): void {

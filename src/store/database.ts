@@ -80,7 +80,9 @@ export function storeFault(error: unknown, path: string): unknown {
   const fault = (kind: 'store_busy' | 'store_full' | 'store_unwritable' | 'store_unreadable', text: string) =>
     new Fault(kind, `${text}: ${path}`, { cause: error });
   if (isBusy(error)) return fault('store_busy', 'the store is locked by another process');
-  if (code === 'SQLITE_FULL') return fault('store_full', 'no space left for the store');
+  // The latter where the index of the WAL, which a reader makes too, cannot be made as long as it must be.
+  if (code === 'SQLITE_FULL' || code === 'SQLITE_IOERR_SHMSIZE')
+    return fault('store_full', 'no space left for the store');
   const locked = unwritable(path);
   const forWriting = /^SQLITE_(READONLY|PERM|AUTH)|^SQLITE_IOERR_(WRITE|FSYNC|TRUNCATE|LOCK)/.test(code);
   // On a read-only file system it is the WAL beside the store that cannot be made.

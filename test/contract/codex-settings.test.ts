@@ -41,6 +41,11 @@ describe('TOML', () => {
         b: 'after',
       },
     ],
+    // A backslash that is escaped is the last letter of its line; a third one goes on with the next.
+    ['a = """x\\\\\ny"""\nb = "after"', { a: 'x\\\ny', b: 'after' }],
+    ['a = """x\\\\\\ \t\r\n \r\n\t y"""', { a: 'x\\y' }],
+    ['a = """x\\\n"""', { a: 'x' }],
+    ['a = """x\\\n\u00a0y"""', { a: 'x\u00a0y' }],
     ["a = '''\n[x]\n\\n''''\n[b]\nc = true", { a: "[x]\n\\n'", b: { c: true } }],
     ['[__proto__]\nx = true', { ['__proto__']: { x: true } }],
   ] as const)('%j', (text, read) => {
@@ -55,6 +60,7 @@ describe('TOML', () => {
     'a = "b\nc"',
     'a = "\\q"',
     'a = "\\UFFFFFFFF"',
+    'a = """b\\ c"""',
     'a = [1 2]',
     'a = { b = 1 c = 2 }',
     'a = 1 b = 2',
@@ -158,21 +164,23 @@ describe('what Codex says of trust', () => {
       hook({ trustStatus: 'modified', enabled: false }),
       hook({ pluginId: 'other@m' }),
     ];
-    const errors = [{ path: '/x', message: 'broken\nmore' }];
+    const errors = [{ path: '/x', message: 'broken\nsk-secret' }];
     expect(hear(JSON.stringify({ id: 2, result: { data: [{ hooks, errors }] } })).end).toEqual({
       version: '0.171.0',
       hooks: [
         { event: 'stop', trust: 'trusted', enabled: true },
         { event: 'stop', trust: 'modified', enabled: false },
       ],
-      errors: ['broken'],
+      errors: 1,
     });
   });
 
   it('is nothing where Codex refuses, or answers in another form', () => {
     const refused = { error: { code: -32600, message: 'Invalid request: unknown variant `hooks/list`' } };
     for (const [answer, why] of [
-      [refused, refused.error.message],
+      [refused, 'it knows no such question'],
+      [{ error: { code: -32600, message: 'key = "sk-secret"' } }, 'error -32600'],
+      [{ error: { code: 'sk-secret', message: ['sk-secret'] } }, 'an answer of another form'],
       [{ result: {} }, 'an answer of another form'],
       [{ result: { data: 7 } }, 'an answer of another form'],
     ] as const) {
@@ -181,7 +189,22 @@ describe('what Codex says of trust', () => {
       const { end } = hear(JSON.stringify({ id: 2, ...answer }));
       expect([end?.hooks, end?.refused]).toEqual([undefined, why]);
     }
-    expect(listenForTrust('p@m', '/')('{"id":1,"error":{"message":"no"}}').end?.refused).toBe('no');
+    const end = listenForTrust('p@m', '/')('{"id":1,"error":{"code":7,"message":"sk-secret"}}').end;
+    expect(end?.refused).toBe('error 7');
+  });
+
+  it('is read without a fault, whatever a line holds', () => {
+    const deep = '['.repeat(200_000) + ']'.repeat(200_000);
+    for (const line of ['', 'null', '7', '"x"', '[]', '{', '{"id":null}', deep, `{"id":3,"result":${deep}}`])
+      expect(listenForTrust('p@m', '/')(line)).toEqual({});
+    const opened = listenForTrust('p@m', '/');
+    expect(opened(`{"id":1,"result":{"userAgent":${deep}}}`).say).toContain('hooks/list');
+    const odd = `{"pluginId":"p@m","eventName":${deep},"trustStatus":"${'x'.repeat(1_000_000)}"}`;
+    const { end } = opened(
+      `{"id":2,"result":{"data":[null,7,{"hooks":7},{"hooks":[null,7,${odd}],"errors":{}}]}}`,
+    );
+    const word = 'of another form';
+    expect(end).toEqual({ errors: 0, hooks: [{ event: word, trust: word, enabled: true }] });
   });
 });
 

@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { isRefusal } from '../../src/protocol/errors.ts';
-import { shellWord, splitWords } from '../../src/surfaces/cli/shell-words.ts';
+import { shellWord, splitWords, typedWord } from '../../src/surfaces/cli/shell-words.ts';
 
 describe('a command in one string', () => {
   it.each([
@@ -39,6 +39,18 @@ describe('a command in one string', () => {
         const text = words.map(shellWord).join(' ');
         expect(splitWords(text)).toEqual(words);
       }),
+    );
+    const seen = fc.string({
+      unit: fc.constantFrom('a', ' ', "'", '\\', '$', '\n', '\u001b', '\u009b', '\u202e', '\u{1f600}'),
+    });
+    fc.assert(
+      fc.property(fc.array(seen, { minLength: 1, maxLength: 4 }), (words) => {
+        const typed = words.map(typedWord).join(' ');
+        expect(typed).not.toMatch(/[\p{Cc}\p{Cf}]/u);
+        const read = execFileSync('bash', ['-c', `printf '%s\\0' ${typed}`], { encoding: 'utf8' });
+        expect(read.split('\0').slice(0, -1)).toEqual(words);
+      }),
+      { numRuns: 50 },
     );
     const text = `x 'a "b' "c\\\\d 'e" f\\ \\'g ""`;
     const said = execFileSync('sh', ['-c', `printf '%s\\0' ${text}`], { encoding: 'utf8' });

@@ -38,9 +38,10 @@ export interface AcpHome {
   toSession(session: string, over?: object): Promise<Record<string, unknown>>;
 }
 
-export async function acpHome(): Promise<AcpHome> {
+/** @param isFresh no router runs there yet */
+export async function acpHome(isFresh = false): Promise<AcpHome> {
   const home = makeHome();
-  home.start(['router']);
+  if (!isFresh) home.start(['router']);
   const found = await answer(home.env, home.project, ['send', 'nobody', '--json'], 'x');
   const project = found.project as string;
   const agent = path.join(home.dir, 'agent');

@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type AcpHome, acpHome } from './acp-runner.ts';
 import { until } from './home.ts';
 import { postbell } from './postbell.ts';
+import { liveCards } from './session.ts';
 import { typed } from './typed.ts';
 
 let acp: AcpHome;
@@ -54,6 +55,18 @@ describe('the start of an ACP session', () => {
       expect(events()).not.toContain('mode');
     },
   );
+
+  it('in a home without a router says nothing of that: the router is on its way', async () => {
+    const fresh = await acpHome(true);
+    try {
+      const runner = fresh.run();
+      await until('it is registered', () => runner.stderr().includes('gets the mail of'), 20_000);
+      await liveCards(fresh.home, fresh.project, 1);
+      expect(runner.stderr()).not.toContain('router_unreachable');
+    } finally {
+      await fresh.home.end();
+    }
+  });
 
   it('that is of another version of the protocol registers nothing and exits 1', async () => {
     acp.script({ version: 2 });

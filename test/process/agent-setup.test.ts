@@ -183,6 +183,24 @@ describe('agent setup claude', () => {
     expect(existsSync(data())).toBe(false);
   });
 
+  it('moves nothing in a terminal, whatever the directories are called, and its command still leads there', async () => {
+    const odd = path.join(home.project, "o'dd\u001b[2J\u009b\u202e\n");
+    mkdirSync(odd);
+    const env = { ...home.env, POSTBELL_HOME: path.join(odd, 'data') };
+    for (const host of ['claude', 'codex', 'codex-session', 'gemini']) {
+      const place = host === 'claude' ? [] : ['--workspace', odd];
+      const setUp = ['agent', 'setup', host, '--principal', 'p', ...place];
+      const { code, stdout, stderr } = await postbell(env, home.project, setUp);
+      expect([host, code, stderr]).toEqual([host, 0, '']);
+      expect(stdout.replaceAll('\n', '')).not.toMatch(/[\p{Cc}\p{Cf}]/u);
+    }
+    const again = ['agent', 'setup', 'codex-session', '--principal', 'p', '--workspace', odd];
+    const { next_command } = await answer(env, home.project, [...again, '--replace', '--json']);
+    const there = String(next_command).replace('codex', 'pwd');
+    const { stdout } = await finished('bash', ['-c', there], env, '/');
+    expect(stdout).toBe(`${odd}\n`);
+  });
+
   it.each(['data', 'data/hosts'])('refuses to write where others can: %s', async (open) => {
     mkdirSync(path.join(data(), 'hosts'), { recursive: true, mode: 0o700 });
     chmodSync(path.join(home.dir, open), 0o777);

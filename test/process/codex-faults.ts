@@ -211,7 +211,7 @@ const ofTrust: BrokenCodex[] = [
     make: (at) => say(at, { how: 'finds an error' }),
     row: 'hooks',
     level: 'warn',
-    says: /^Codex finds wrong with hooks: hooks\.json: expected a map$/,
+    says: /^Codex finds 1 error in hooks$/,
     remedy: reviews,
   },
   {
@@ -219,7 +219,7 @@ const ofTrust: BrokenCodex[] = [
     make: (at) => say(at, { how: 'knows no such method' }),
     row: 'hooks',
     level: 'warn',
-    says: /^could not look: which hooks are trusted: Codex does not say \(Invalid request: unknown variant hooks\/list\)$/,
+    says: /^could not look: which hooks are trusted: Codex does not say \(it knows no such question\)$/,
     remedy: reviews,
   },
   {

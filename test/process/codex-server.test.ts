@@ -119,10 +119,30 @@ describe('binding', () => {
     expect(await bind(third, one, byHook(one), '/'.padEnd(4_097, 'x'))).toMatchObject({
       data: { error: { code: 'invalid_request' } },
     });
-    expect(await bind(third, one, byHook(one), '/'.padEnd(4_096, 'x'))).toEqual({
-      isError: false,
-      data: {},
+    expect(await bind(third, one, byHook(one), '/'.padEnd(4_096, '/'))).toEqual({ isError: false, data: {} });
+  });
+
+  it('to no place is refused, and leaves the server as it was: the next one binds it', async () => {
+    const session = await open({ POSTBELL_LISTENER: 'off' });
+    const file = path.join(home.dir, 'file');
+    writeFileSync(file, '');
+    const { error } = {
+      error: { code: 'invalid_request', message: expect.stringContaining('cwd'), details: { field: 'cwd' } },
+    };
+    for (const cwd of ['.', 'src', '../x', `${home.project}\0`, '\0', path.join(home.dir, 'gone'), file])
+      expect([cwd, await bind(session, one, byHook(one), cwd)]).toMatchObject([
+        cwd,
+        { isError: true, data: { error } },
+      ]);
+    expect((await call(session, 'receive_messages', {}, byModel(one))).data).toMatchObject({
+      error: { code: 'project_unavailable' },
     });
+    expect(await bind(session, one)).toEqual({ isError: false, data: {} });
+    expect((await call(session, 'get_my_session_id', {}, byModel(one))).data.project).toBe(
+      await projectOfHome(),
+    );
+    // What it is bound to stays: a later word of the same hook changes and breaks nothing.
+    expect(await bind(session, one, byHook(one), 'src')).toEqual({ isError: false, data: {} });
   });
 
   it('[HOST-141, INB-060] advertises no channel, whatever the variables say', async () => {
@@ -152,6 +172,19 @@ describe('who calls', () => {
       data: { error: { code: 'invalid_request' } },
     });
     const { data } = await call(codex, 'message', intake(sent), byModel(one));
+    expect(data).toMatchObject({ receipt_kind: 'intake', caller_session: one });
+  });
+
+  it('is one thread in whichever case it is named, also where nothing is bound', async () => {
+    const session = await open({ POSTBELL_LISTENER: 'off' });
+    for (const thread of [one.toUpperCase(), one])
+      for (const meta of [byModel(thread), byModel(two, thread)])
+        expect((await call(session, 'get_my_session_id', {}, meta)).data).toMatchObject({
+          session_id: one,
+          principal_id: `codex-thread-${one}`,
+        });
+    const sent = await meant(one);
+    const { data } = await call(session, 'message', intake(sent), byModel(one.toUpperCase()));
     expect(data).toMatchObject({ receipt_kind: 'intake', caller_session: one });
   });
 

@@ -129,6 +129,11 @@ describe('a start', () => {
       { session_id: `${thread}0` },
       { cwd: path.join(home.dir, 'gone') },
       { cwd: '' },
+      { cwd: '.' },
+      { cwd: 'src/..' },
+      { cwd: `${home.project}\0` },
+      { cwd: '/'.padEnd(5_000, 'x') },
+      { cwd: 7 },
       { hook_event_name: 'UserPromptSubmit' },
       { agent_id: thread },
     ];
@@ -278,19 +283,49 @@ describe('another start', () => {
     expect(lstatSync(socket).ino).toBe(inode);
   });
 
+  it('takes the place of one whose socket somebody removed', async () => {
+    await hook();
+    const [first] = records();
+    rmSync(first?.socket as string);
+    expect((await hook({ source: 'resume' })).stderr).toBe('');
+    await until('the first has ended', () => !alive(first?.pid ?? 0));
+    expect(log()).toContain('its socket was taken away; it ends');
+    await until('the second is registered', () => records()[0]?.state === 'registered');
+    const [second] = records();
+    expect(second?.pid).not.toBe(first?.pid);
+    expect(inRuntime('.sock')).toEqual([path.basename(second?.socket as string)]);
+    expect(await card()).toMatchObject({ session_id: thread });
+    // Where nobody starts it anew, it ends by itself: the thread's server rings from then on.
+    rmSync(second?.socket as string);
+    await until('the second has ended', () => !alive(second?.pid ?? 0), 10_000);
+    expect(records()).toEqual([]);
+  });
+
+  it('is refused with one line, in time for its hook, where the one that runs does not make room', async () => {
+    await hook();
+    const [first] = records();
+    process.kill(first?.pid ?? 0, 'SIGSTOP');
+    home.atEnd(() => process.kill(first?.pid ?? 0, 'SIGCONT'));
+    const { code, stderr } = await hook({ source: 'resume' });
+    expect([code, stderr]).toEqual([
+      0,
+      `postbell: session registration failed. companion_busy: the companion ${first?.pid} does not make room\n`,
+    ]);
+    expect(records()).toEqual([first]);
+  });
+
   it('[HOST-157] of another process that registers the thread ends it, with the line in its log', async () => {
     await hook();
     const [record] = records();
     await card();
-    // Another data home of the record, the same router: two companions that do not know of each other.
+    // The record of one that died long ago: two companions that do not know of each other, at the same router.
     const file = path.join(runtime(), inRuntime('.json')[0] as string);
-    const text = readFileSync(file, 'utf8');
-    rmSync(file);
-    rmSync(record?.socket as string);
+    const socket = record?.socket.replace(/[0-9a-f]{8}\.sock$/, 'ffffffff.sock');
+    const dead = { ...record, pid: 4_194_304, start_time: '1', socket, former: [record?.socket] };
+    writeFileSync(file, JSON.stringify(dead), { mode: 0o600 });
     await hook({ source: 'resume' });
     await until('the first is replaced', () => !alive(record?.pid ?? 0));
     expect(log()).toContain(`${thread} ${replacedLine}`);
-    expect(text).toContain(String(record?.pid));
     expect(records()).toHaveLength(1);
     expect(alive(records()[0]?.pid ?? 0)).toBe(true);
   });
@@ -384,6 +419,23 @@ describe('its end', () => {
     await until('the companion ends', () => !alive(record?.pid ?? 0), 10_000);
     expect(log()).toContain('its Codex ended without a SessionEnd');
     expect([records(), inRuntime('.sock')]).toEqual([[], []]);
+  });
+});
+
+describe('a command that rings', () => {
+  it('ends with all that it started, also where its companion is killed', async () => {
+    codex.play({ hangs: true, child: true });
+    await hook();
+    const scope = ['--project', await project(), '--sender', 'me', '--recipient', thread];
+    await card();
+    const words = ['message', 'send', ...scope, '--target-kind', 'session', '--idempotency-key', 'k'];
+    const sent = postbell(home.env, home.project, [...words, '--payload-stdin'], 'hello');
+    await until('it rings', () => codex.entries().some(({ child }) => child !== undefined));
+    const pids = codex.entries().flatMap(({ pid, child }) => pid ?? child ?? []);
+    expect(pids.map(alive)).toEqual([true, true]);
+    process.kill(records()[0]?.pid ?? 0, 'SIGKILL');
+    for (const pid of pids) await until('all of it has ended', () => !alive(pid), 8_000);
+    await sent;
   });
 });
 

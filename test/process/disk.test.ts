@@ -7,6 +7,7 @@ import BetterSqlite3 from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { fillDisk, freeDisk, smallDisk, whyNoDisk } from './fake-disk.ts';
 import { type Home, makeHome, until } from './home.ts';
+import { recordsOf, runHook } from './hook.ts';
 import { alive, answer, postbell, program, root } from './postbell.ts';
 import { damage } from './raised.ts';
 import { liveCards, openOther, openSession, type Session } from './session.ts';
@@ -98,6 +99,48 @@ describe('a disk that is full', () => {
     freeDisk(data);
     expect(await command('send', letter('first'))).toBe('done');
     expect(await waiting()).toEqual(['first']);
+  });
+});
+
+describe('a hook of Codex whose record cannot be written', () => {
+  const start = {
+    session_id: '01a2359b-9716-7d71-8e13-ff19cf36a487',
+    hook_event_name: 'SessionStart',
+    source: 'startup',
+    transcript_path: '/t',
+  };
+  const hook = () =>
+    runHook(
+      home,
+      'codex-session',
+      { ...start, cwd: home.project },
+      { env: { PLUGIN_ROOT: '/plugin' }, host: ['--host', 'codex'] },
+    );
+
+  it('on a full disk says once why the session is not registered, and nothing of a defect', async ({
+    skip,
+  }) => {
+    if (noDisk !== undefined) skip(noDisk);
+    smallDisk(home);
+    expect(await command('send', letter('first'))).toBe('done');
+    fillDisk(data);
+    for (let tries = 0; tries < 2; tries += 1) {
+      const { code, stdout, stderr } = await hook();
+      expect([code, stdout]).toEqual([0, '']);
+      expect(stderr).toMatch(/^postbell: session registration failed\. store_full: [^\n]*\n$/);
+    }
+    freeDisk(data);
+    expect((await hook()).stderr).toBe('');
+    expect(recordsOf(home).at(-1)).toMatchObject({ outcome: 'notified' });
+  });
+
+  it('says one thing once, also where the directory cannot be written', async () => {
+    expect(await command('send', letter('first'))).toBe('done');
+    chmodSync(data, 0o500);
+    home.atEnd(() => chmodSync(data, 0o700));
+    const prompt = ['hook', 'prompt', '--host', 'codex'];
+    const { code, stderr } = await postbell(home.env, home.project, prompt, '{}', true);
+    expect([code, stderr]).toEqual([0, 'postbell: inbox: store_unwritable\n']);
   });
 });
 

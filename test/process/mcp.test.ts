@@ -106,6 +106,48 @@ describe('postbell mcp', () => {
     expect(raw.child.exitCode).toBeNull();
   });
 
+  it('answers also a request that has not the form of one, and goes on', async () => {
+    const raw = home.start(['mcp', '--no-register'], { CLAUDE_CODE_SESSION_ID: 'raw' });
+    const write = (text: string) => raw.child.stdin?.write(text);
+    const say = (message: object) => write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
+    const clientInfo = { name: 'raw', version: '1' };
+    const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo };
+    say({ id: 0, method: 'initialize', params });
+    say({ method: 'notifications/initialized' });
+    const call = { name: 'get_my_session_id', arguments: {} };
+    const odd = [5, 'x', null, true, [], { progressToken: {} }];
+    for (const [nth, _meta] of odd.entries())
+      say({ id: nth + 1, method: 'tools/call', params: { ...call, _meta } });
+    say({ id: 'params', method: 'tools/call', params: 7 });
+    say({ id: 'method', method: 7, params: call });
+    // Nothing that waits for an answer.
+    for (const text of ['null', '7', '[]', '{', '', '{"jsonrpc":"2.0","id":1,"result":7}'])
+      write(`${text}\n`);
+    say({ method: 'notifications/cancelled', params: 7 });
+    const last = JSON.stringify({
+      jsonrpc: '2.0',
+      id: 'last',
+      method: 'tools/call',
+      params: { ...call, _meta: 5 },
+    });
+    write(last.slice(0, 40));
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    write(`${last.slice(40)}\n`);
+    say({ id: 'good', method: 'tools/call', params: { ...call, _meta: {} } });
+    const answers = () =>
+      raw
+        .stdout()
+        .split('\n')
+        .filter(Boolean)
+        .map((line) => JSON.parse(line) as { id: unknown; error?: { code: number }; result?: object });
+    await until('the good one is answered', () => answers().some(({ id }) => id === 'good'));
+    const refused = answers().filter(({ error }) => error?.code === -32600);
+    expect(refused.map(({ id }) => id)).toEqual([1, 2, 3, 4, 5, 6, 'params', 'method', 'last']);
+    expect(answers()).toHaveLength(refused.length + 2);
+    raw.child.stdin?.end();
+    expect(await raw.exited).toEqual({ code: 0, signal: null });
+  });
+
   it('walks a message from send to acknowledge, with the same answers as the CLI', async () => {
     const [card] = await liveCards(home, project, 1);
     expect(card).toEqual({

@@ -10,16 +10,29 @@ import { version } from '../../protocol/version.ts';
 /** Larger than any page of a queue that this client asks for. */
 const messageBytesMax = 32 * 1_048_576;
 
+/** The library's word for a message beyond it, at which it closes the connection. */
+const tooLong = 'WS_ERR_UNSUPPORTED_MESSAGE_LENGTH';
+
 export interface RpcError {
   code: number;
   message: string;
 }
 
+/**
+ * How a connection ended: by the other side, or by this one, since what came was longer than any message may be, or no message of
+ * that protocol.
+ */
+export type Ended = 'closed' | 'too_long' | 'unreadable';
+
+/** In words that end the sentence "the app-server …". */
+export const endedWords: Readonly<Record<Ended, string>> = {
+  closed: 'closed its connection',
+  too_long: 'sent a longer message than is taken from it',
+  unreadable: 'gave no answer that can be read',
+};
+
 /** `lost`: no answer within the time, none any more, or one that is none; the server may have done what was asked. */
-export type Reply =
-  | { result: Record<string, unknown> }
-  | { error: RpcError }
-  | { lost: 'timeout' | 'closed' | 'unreadable' };
+export type Reply = { result: Record<string, unknown> } | { error: RpcError } | { lost: 'timeout' | Ended };
 
 export interface AppServerOptions {
   clock: Clock;
@@ -39,8 +52,8 @@ export interface AppServerOptions {
 
 export interface AppServer {
   request(method: string, params: object, waitMs?: number): Promise<Reply>;
-  /** Resolves when the connection has ended, by whichever side. */
-  closed: Promise<void>;
+  /** Resolves when the connection has ended. */
+  closed: Promise<Ended>;
   close(): void;
 }
 
@@ -68,7 +81,8 @@ export async function connectAppServer(
     return connection;
   }
   connection.close();
-  return 'lost' in introduced && introduced.lost !== 'unreadable' ? introduced.lost : 'refused';
+  const why = 'lost' in introduced ? introduced.lost : undefined;
+  return why === 'timeout' || why === 'closed' ? why : 'refused';
 }
 
 class Connection implements AppServer {
@@ -77,9 +91,11 @@ class Connection implements AppServer {
   readonly #waiting = new Map<number, (reply: Reply) => void>();
   /** What the server has asked, and nobody has answered. */
   readonly #asked = new Map<unknown, AbortController>();
-  readonly closed: Promise<void>;
+  readonly closed: Promise<Ended>;
   #nextId = 1;
   #isOver = false;
+  /** Once it is over. */
+  #ended: Ended = 'closed';
 
   constructor(socket: WebSocket, options: AppServerOptions) {
     this.#socket = socket;
@@ -87,13 +103,15 @@ class Connection implements AppServer {
     this.closed = new Promise((resolve) =>
       socket.once('close', () => {
         this.#isOver = true;
-        for (const settle of this.#waiting.values()) settle({ lost: 'closed' });
+        for (const settle of this.#waiting.values()) settle({ lost: this.#ended });
         for (const question of this.#asked.values()) question.abort();
-        resolve();
+        resolve(this.#ended);
       }),
     );
     // A close follows each error.
-    socket.on('error', () => {});
+    socket.on('error', ({ code }: NodeJS.ErrnoException) => {
+      if (code?.startsWith('WS_ERR_')) this.#ended = code === tooLong ? 'too_long' : 'unreadable';
+    });
     socket.on('message', (data, isBinary) => {
       if (!isBinary) this.#take(textOf(data));
     });
@@ -114,7 +132,7 @@ class Connection implements AppServer {
   }
 
   request(method: string, params: object, waitMs = this.#options.waitMs): Promise<Reply> {
-    if (this.#isOver) return Promise.resolve({ lost: 'closed' });
+    if (this.#isOver) return Promise.resolve({ lost: this.#ended });
     const id = this.#nextId;
     this.#nextId += 1;
     return new Promise((resolve) => {

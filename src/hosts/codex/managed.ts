@@ -111,6 +111,7 @@ export function managedBell({ server, thread, turn, isGone }: ManagedPorts): Bel
 const lostCodes = {
   timeout: 'host_outcome_timeout',
   closed: 'adapter_disconnected',
+  too_long: 'invalid_response',
   unreadable: 'invalid_response',
 } as const satisfies Record<string, ErrorCode>;
 

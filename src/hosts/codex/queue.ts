@@ -7,6 +7,7 @@ import { isAbsolute } from 'node:path';
 import type { Clock } from '../../ports/clock.ts';
 import type { ErrorCode } from '../../protocol/errors.ts';
 import { limits } from '../../protocol/limits.ts';
+import { guardGroup, signalGroup } from '../process-group.ts';
 
 /** The program of a thread's own Codex, and what it needs to know of its home. */
 export interface CodexProgram {
@@ -44,6 +45,8 @@ export function queueNotice(
       detached: true,
       stdio: ['ignore', 'pipe', 'pipe'],
     });
+    // It would outlive a companion that is killed meanwhile. Takes 1 ms of a ring.
+    const unguard = child.pid === undefined ? undefined : guardGroup(child.pid);
     let said = '';
     let complaint = '';
     let cancelRest = (): void => {};
@@ -58,10 +61,11 @@ export function queueNotice(
       cancelRest();
       for (const output of [child.stdout, child.stderr]) output.destroy();
       ended?.removeEventListener('abort', giveUp);
+      unguard?.();
       resolve(queued);
     };
     const giveUp = (): void => {
-      endGroup(child.pid);
+      if (child.pid !== undefined) signalGroup(child.pid, 'SIGKILL');
       settle({ outcome: 'unknown', code: 'codex_queue_timeout' });
     };
     const cancel = clock.after(limits.codexQueueWaitMs, giveUp);
@@ -75,15 +79,6 @@ export function queueNotice(
     });
     child.on('close', (code) => settle(read(code, said, complaint)));
   });
-}
-
-function endGroup(pid: number | undefined): void {
-  if (pid === undefined) return;
-  try {
-    process.kill(-pid, 'SIGKILL');
-  } catch {
-    // it has ended by itself
-  }
 }
 
 const submission = /^Queued message ([0-9a-f-]{36}) for thread /m;

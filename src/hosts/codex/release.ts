@@ -5,7 +5,14 @@ import type { Clock } from '../../ports/clock.ts';
 import type { QueueItem, ReleaseOutcome } from '../../ports/releases.ts';
 import { Fault } from '../../protocol/errors.ts';
 import { isObject } from '../../protocol/json.ts';
-import { type AppServer, connectAppServer, idOf, type Reply, type RpcError } from './app-server.ts';
+import {
+  type AppServer,
+  connectAppServer,
+  endedWords,
+  idOf,
+  type Reply,
+  type RpcError,
+} from './app-server.ts';
 import { openProxy } from './proxy.ts';
 
 /** An item has at most a million characters; a queue at most 100 items. */
@@ -91,10 +98,7 @@ const isBusy = ({ code, message }: RpcError): boolean =>
 function failureOf(reply: Exclude<Reply, { result: unknown }>): ReleaseOutcome {
   if ('error' in reply) return isBusy(reply.error) ? 'busy' : 'refused';
   if (reply.lost === 'timeout') return 'no_answer';
-  throw new Fault(
-    'adapter_error',
-    reply.lost === 'closed' ? 'the app-server closed the connection' : 'the app-server gave no answer',
-  );
+  throw new Fault('adapter_error', `the app-server ${endedWords[reply.lost]}`);
 }
 
 /**

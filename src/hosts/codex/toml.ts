@@ -137,7 +137,7 @@ class Reader {
     // Up to two quotes may stand right before the end.
     let more = '';
     while (more.length < 2 && this.takes(quote)) more += quote;
-    return quote === '"' ? unescaped(`${body}${more}`.replace(/\\[ \t]*\r?\n\s*/g, '')) : `${body}${more}`;
+    return quote === '"' ? unescaped(`${body}${more}`) : `${body}${more}`;
   }
 
   /** What stands before `end`, which is taken, too; in double quotes an escaped one does not end it. */
@@ -196,10 +196,12 @@ function descend(from: TomlTable, path: readonly string[]): TomlTable {
   return table;
 }
 
+/** From left to right: a backslash that is escaped escapes nothing, and goes on with no other line. */
 function unescaped(text: string): string {
   return text.replace(
-    /\\(?:x([\da-fA-F]{2})|u([\da-fA-F]{4})|U([\da-fA-F]{8})|([\s\S]))/g,
-    (_, two?: string, four?: string, eight?: string, letter?: string) => {
+    /\\(?:([ \t]*\r?\n[ \t\r\n]*)|x([\da-fA-F]{2})|u([\da-fA-F]{4})|U([\da-fA-F]{8})|([\s\S]))/g,
+    (_, gap?: string, two?: string, four?: string, eight?: string, letter?: string) => {
+      if (gap !== undefined) return '';
       if (letter !== undefined) {
         const said = escapes[letter];
         if (said === undefined) throw new Malformed();

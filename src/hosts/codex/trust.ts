@@ -2,14 +2,14 @@
 // Nothing is changed by it: trust is a person's to grant.
 
 import type { CodexHook } from '../../ports/inspection.ts';
-import { asText } from '../../protocol/json.ts';
+import { isObject } from '../../protocol/json.ts';
 
 export interface Trust {
   /** As the server says it of itself. */
   version?: string;
   hooks?: readonly CodexHook[];
-  /** What Codex itself finds wrong with hooks. */
-  errors: readonly string[];
+  /** How much Codex itself finds wrong with hooks. */
+  errors: number;
   /** Why it lists none. */
   refused?: string;
 }
@@ -36,18 +36,17 @@ export function listenForTrust(
     const frame = objectOf(parse(text));
     const result = objectOf(frame.result);
     if (frame.id === 1) {
-      version = /^[^/]*\/(\d+\.\d+\.\d+[\w.+-]*)/.exec(asText(result.userAgent))?.[1];
-      if (frame.error !== undefined) return { end: { errors: [], refused: messageOf(frame.error) } };
+      version = /^[^/]*\/(\d+\.\d+\.\d+[\w.+-]*)/.exec(wordOf(result.userAgent))?.[1];
+      if (frame.error !== undefined) return { end: { errors: 0, refused: refusalOf(frame.error) } };
       const asked = { id: 2, method: 'hooks/list', params: { cwds: [directory] } };
       return { say: line({ method: 'initialized' }) + line(asked) };
     }
     if (frame.id !== 2) return {};
     const known = version === undefined ? {} : { version };
-    if (!Array.isArray(result.data))
-      return { end: { ...known, errors: [], refused: messageOf(frame.error) } };
+    if (!Array.isArray(result.data)) return { end: { ...known, errors: 0, refused: refusalOf(frame.error) } };
     const places = (result.data as unknown[]).map(objectOf);
     const hooks = places.flatMap((place) => listOf(place.hooks).flatMap((hook) => hookOf(hook, pluginId)));
-    const errors = places.flatMap((place) => listOf(place.errors).map(messageOf));
+    const errors = places.reduce((sum, place) => sum + listOf(place.errors).length, 0);
     return { end: { ...known, hooks, errors } };
   };
 }
@@ -55,21 +54,26 @@ export function listenForTrust(
 function hookOf(value: unknown, pluginId: string): CodexHook[] {
   const { pluginId: of, eventName, trustStatus, enabled } = objectOf(value);
   if (of !== pluginId) return [];
-  return [{ event: asText(eventName), trust: asText(trustStatus), enabled: enabled !== false }];
+  return [{ event: wordOf(eventName), trust: wordOf(trustStatus), enabled: enabled !== false }];
 }
 
-/** One short line of it. */
-function messageOf(error: unknown): string {
-  const { message } = objectOf(error);
-  return typeof message === 'string'
-    ? (message.split('\n')[0]?.slice(0, 120) ?? '')
-    : 'an answer of another form';
+const wordCharactersMax = 100;
+
+/** A short text; whatever else stands in its place is never written out, however deep it may be. */
+const wordOf = (value: unknown): string =>
+  typeof value === 'string' && value.length <= wordCharactersMax ? value : 'of another form';
+
+/** Codex's own words stay where they are: they may quote settings, and with them what is secret. */
+function refusalOf(error: unknown): string {
+  const { code, message } = objectOf(error);
+  if (/unknown variant|method not found/i.test(typeof message === 'string' ? message : ''))
+    return 'it knows no such question';
+  return Number.isSafeInteger(code) ? `error ${String(code)}` : 'an answer of another form';
 }
 
 const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? (value as unknown[]) : []);
 
-const objectOf = (value: unknown): Record<string, unknown> =>
-  typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
+const objectOf = (value: unknown): Record<string, unknown> => (isObject(value) ? value : {});
 
 function parse(text: string): unknown {
   try {

@@ -4,10 +4,10 @@ import { channelFlag, channelServer, channelServerName } from '../../protocol/ch
 import { isRefusal, Refusal, type Result } from '../../protocol/errors.ts';
 import { type Fields, readFields } from '../../protocol/fields.ts';
 import { type ConfiguredHost, configuredHosts, type HostConfig } from '../../protocol/host-config.ts';
-import { quoted } from '../../protocol/json.ts';
+import { harmless, quoted } from '../../protocol/json.ts';
 import { limits } from '../../protocol/limits.ts';
 import { parseWords } from './arguments.ts';
-import { shellWord, splitWords } from './shell-words.ts';
+import { splitWords, typedWord } from './shell-words.ts';
 
 export const setupFields = {
   principal: { kind: 'name', required: true, about: 'whose mail the sessions of this host get' },
@@ -115,7 +115,7 @@ function startedBy(host: ConfiguredHost, command: string | undefined): Result<re
 function answerOf({ path, config: { host, principal_id, workspace = '' } }: Written): SetupAnswer {
   const answer = { host, config_path: path, ...kinds[host], principal_id };
   if (host === 'claude') {
-    const registration_command = `claude mcp add --transport stdio --scope user ${channelServerName} -- postbell host claude --config ${shellWord(path)}`;
+    const registration_command = `claude mcp add --transport stdio --scope user ${channelServerName} -- postbell host claude --config ${typedWord(path)}`;
     return {
       ...answer,
       registration_command,
@@ -128,8 +128,8 @@ function answerOf({ path, config: { host, principal_id, workspace = '' } }: Writ
     ...answer,
     next_command:
       host === 'codex-session'
-        ? `cd ${shellWord(workspace)} && codex`
-        : `postbell host ${runner} --config ${shellWord(path)}`,
+        ? `cd ${typedWord(workspace)} && codex`
+        : `postbell host ${runner} --config ${typedWord(path)}`,
   };
 }
 
@@ -145,8 +145,8 @@ const keepPrivate =
 function sentencesOf(answer: SetupAnswer, { config }: Written): string {
   const { config_path, next_command } = answer;
   const says = (what: string): string =>
-    `${config_path} says that ${what} the mail of ${quoted(config.principal_id)}.`;
-  const at = config.workspace ?? '';
+    `${harmless(config_path)} says that ${what} the mail of ${quoted(config.principal_id)}.`;
+  const at = harmless(config.workspace ?? '');
   if (answer.host === 'claude') return ofClaude(answer, says('Claude Code sessions of this account get'));
   if (answer.host === 'codex-session')
     return [

@@ -1,6 +1,7 @@
 // One string as the words of a command, as a shell would split it, and back: quotes and backslash, and nothing expanded.
 
 import { Refusal, type Result } from '../../protocol/errors.ts';
+import { harmless } from '../../protocol/json.ts';
 
 const malformed = (why: string): Refusal => new Refusal('invalid_request', `the command ${why}`);
 
@@ -40,3 +41,16 @@ export function splitWords(text: string): Result<string[]> {
 /** The text as one word of a shell. */
 export const shellWord = (text: string): string =>
   /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+
+/** The same for a person to read and copy: with nothing in it that a terminal obeys, as bash, ksh, zsh and POSIX.1-2024 read it. */
+export const typedWord = (text: string): string =>
+  harmless(text) === text ? shellWord(text) : `$'${Array.from(text, typedLetter).join('')}'`;
+
+function typedLetter(letter: string): string {
+  if (letter === "'" || letter === '\\') return `\\${letter}`;
+  if (harmless(letter) === letter) return letter;
+  return Array.from(
+    new TextEncoder().encode(letter),
+    (byte) => `\\${byte.toString(8).padStart(3, '0')}`,
+  ).join('');
+}

@@ -147,7 +147,8 @@ function ofTrust({ codex }: DoctorFacts): Finding[] {
       : [];
   const { hooks, refused, errors } = trust.value;
   if (hooks === undefined) return asked(`Codex does not say (${refused ?? 'no answer'})`);
-  const findings = errors.map((error) => warn(`Codex finds wrong with hooks: ${error}`, review));
+  const wrong = errors === 1 ? '1 error' : `${errors} errors`;
+  const findings = errors > 0 ? [warn(`Codex finds ${wrong} in hooks`, review)] : [];
   const shipped = handlersIn(plugin);
   if (hooks.length < shipped)
     findings.push(

@@ -13,7 +13,8 @@ export interface CodexSession {
   packaged: boolean;
   /** The owner wants no bell here: another process of ours rings for this host. */
   silent: boolean;
-  isDirectory(path: string): boolean;
+  /** An absolute path of a directory that is there. */
+  isPlace(directory: string): boolean;
 }
 
 export interface CompanionPort {
@@ -31,7 +32,7 @@ const endReasons: Readonly<Record<CompanionHeard, string>> = {
 const startSources: ReadonlySet<string | undefined> = new Set(['startup', 'resume']);
 
 export async function codexSession(
-  { payload, packaged, silent, isDirectory }: CodexSession,
+  { payload, packaged, silent, isPlace }: CodexSession,
   companion: CompanionPort,
 ): Promise<Said> {
   const { event, source, session_id: thread, cwd } = payload;
@@ -46,7 +47,7 @@ export async function codexSession(
   }
   if (event !== 'SessionStart' || !startSources.has(source))
     return said({ outcome: 'skipped', reason: 'no start of a session' });
-  if (!isDirectory(cwd)) return said({ outcome: 'skipped', reason: 'no such directory' });
+  if (!isPlace(cwd)) return said({ outcome: 'skipped', reason: 'no such directory' });
   const why = await companion.start(thread, cwd);
   if (why === undefined) return said({ outcome: 'notified', reason: 'companion started' });
   return {

@@ -10,6 +10,7 @@ import { beginningOf, isObject, type Json, quoted } from '../../protocol/json.ts
 import { limits } from '../../protocol/limits.ts';
 import { inertJson, inertValue } from '../../protocol/untrusted.ts';
 import { version } from '../../protocol/version.ts';
+import { answerFormless } from './formless.ts';
 import { type ToolContext, tools } from './tools.ts';
 
 const protocolVersions = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'];
@@ -117,8 +118,7 @@ export async function serveMcp(options: McpOptions): Promise<McpServer> {
     initialized = true;
     options.onInitialized();
   };
-  server.onclose = options.onClosed;
-  await server.connect(new StdioServerTransport(options.input, output));
+  await connect(server, options);
   return {
     clientName: () => plainName(server.getClientVersion()?.name ?? '') || 'mcp',
     roots: async () => {
@@ -132,6 +132,16 @@ export async function serveMcp(options: McpOptions): Promise<McpServer> {
       initialized ? written(output, { jsonrpc: '2.0', method, params }) : Promise.reject(notInitialized()),
     close: () => server.close(),
   };
+}
+
+async function connect(server: Server, { input, output, onClosed }: McpOptions): Promise<void> {
+  let stop = (): void => {};
+  server.onclose = () => {
+    stop();
+    onClosed();
+  };
+  await server.connect(new StdioServerTransport(input, output));
+  stop = answerFormless(input, output);
 }
 
 /** What they write is this store's alone; nothing of it is removed, and nobody is met whom a person did not admit. */
