@@ -45,8 +45,8 @@ const raw = (socket: WebSocket): { write(bytes: Buffer): void } =>
   (socket as unknown as { _socket: { write(bytes: Buffer): void } })._socket;
 
 it.each([
-  ['closed', 'closed the connection', (socket: WebSocket) => socket.terminate()],
-  ['closed', 'closed the connection', (socket: WebSocket) => socket.close()],
+  ['closed', 'closed its connection', (socket: WebSocket) => socket.terminate()],
+  ['closed', 'closed its connection', (socket: WebSocket) => socket.close()],
   [
     'too_long',
     'sent a longer message than is taken from it',
