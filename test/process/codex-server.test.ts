@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { instructions } from '../../src/surfaces/mcp/server.ts';
 import { fakeCodex } from './codex.ts';
 import { type Home, makeHome, until } from './home.ts';
+import { runHook } from './hook.ts';
 import { alive, answer, type Env, program } from './postbell.ts';
 import { liveCards, openOther, openStarted, type Session } from './session.ts';
 
@@ -200,6 +201,20 @@ describe('standing in', () => {
     expect(sent).toMatchObject({ native_delivery: { adapter_kind: 'codex-queue' } });
     expect((await call(session, 'set_summary', { summary: 'mending' }, byModel(one))).isError).toBe(false);
     expect(await liveCards(home, project, 1)).toMatchObject([{ work_summary: 'mending' }]);
+    // A companion that starts later replaces it, and is who shows what the thread works on from then on.
+    const started = { session_id: one, cwd: home.project, hook_event_name: 'SessionStart', source: 'resume' };
+    const env = { ...bare, PLUGIN_ROOT: '/plugin' };
+    const host = ['--host', 'codex'];
+    expect(
+      (await runHook(home, 'codex-session', { ...started, transcript_path: '/t' }, { env, host })).stderr,
+    ).toBe('');
+    const shown = async () => (await liveCards(home, project, 1))[0];
+    expect(await shown()).toMatchObject({ session_id: one, generation: 2 });
+    await until('it has made room', async () => {
+      const { isError } = await call(session, 'set_summary', { summary: 'tidying' }, byModel(one));
+      return !isError && (await shown())?.work_summary === 'tidying';
+    });
+    expect(await shown()).toMatchObject({ generation: 2 });
   });
 
   it('registers nobody where the owner’s config of the thread cannot be trusted', async () => {
