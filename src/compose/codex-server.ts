@@ -20,7 +20,7 @@ import { codexHost } from './codex-host.ts';
 import { codexEnvironment, codexHome } from './codex-place.ts';
 import { Companions } from './companions.ts';
 import { note } from './failure.ts';
-import { pinnedSession } from './identity.ts';
+import { hostSession, pinnedSession } from './identity.ts';
 import type { Local } from './local.ts';
 import { projectOf } from './project.ts';
 import { reachable } from './reachable.ts';
@@ -90,7 +90,7 @@ export class CodexServer {
     if (root !== undefined && bound !== undefined && !sameThread(root, bound))
       return new Refusal('session_identity_conflict', 'this server is bound to another thread');
     // A pinned id names the same session: the two are linked when the thread is bound.
-    const session = bound ?? this.#pinned ?? root;
+    const session = bound ?? this.#pinned ?? root ?? this.#around;
     if (session === undefined) return {};
     const subAgent = thread !== undefined && root !== undefined && !sameThread(thread, root);
     const principal = this.#principal(session);
@@ -108,6 +108,11 @@ export class CodexServer {
   /** A name that was pinned for an app-server which terminals share is nobody's in particular. */
   get #pinned(): string | undefined {
     return this.#host?.isShared ? undefined : pinnedSession(this.#local.environment);
+  }
+
+  /** Where a call names nobody; never that of a terminal whose app-server others share. */
+  get #around(): string | undefined {
+    return this.#host?.isShared ? undefined : hostSession(this.#local.environment)?.id;
   }
 
   /** That of the thread's directory, never of where this process happens to run. */

@@ -2,9 +2,10 @@
 
 import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import BetterSqlite3 from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { instructions } from '../../src/surfaces/mcp/server.ts';
-import { fakeCodex } from './codex.ts';
+import { type FakeCodex, fakeCodex } from './codex.ts';
 import { type Home, makeHome, until } from './home.ts';
 import { runHook } from './hook.ts';
 import { alive, answer, type Env, program } from './postbell.ts';
@@ -15,9 +16,10 @@ const [one, two] = ['01a2359b-9716-7d71-8e13-ff19cf36a487', '01a2359b-9716-7d71-
 let home: Home;
 /** As Codex starts a server: no session, no project; its directory is the plugin's. */
 let bare: Env;
+let codex: FakeCodex;
 beforeEach(() => {
   home = makeHome();
-  const codex = fakeCodex(home.dir);
+  codex = fakeCodex(home.dir);
   bare = { CLAUDE_PROJECT_DIR: '', PATH: `${codex.bin}:${home.env.PATH}` };
 });
 afterEach(() => home.end());
@@ -68,6 +70,19 @@ const intake = ({ project, message_id }: Record<string, unknown>) => ({
   idempotency_key: 'k',
 });
 
+/** Every row of every table. */
+function tables(): Record<string, unknown[]> {
+  const file = path.join(home.env.POSTBELL_HOME as string, 'postbell.db');
+  const store = new BetterSqlite3(file, { readonly: true });
+  const names = store
+    .prepare("SELECT name FROM sqlite_schema WHERE type = 'table'")
+    .pluck()
+    .all() as string[];
+  const rows = names.map((name) => [name, store.prepare(`SELECT * FROM ${name}`).all()] as const);
+  store.close();
+  return Object.fromEntries(rows) as Record<string, unknown[]>;
+}
+
 describe('binding', () => {
   it('[HOST-139, INB-062, SES-023] is idempotent for one id in either case, refused for another, and before it nothing is registered', async () => {
     const session = await open({ POSTBELL_LISTENER: 'off' });
@@ -89,6 +104,33 @@ describe('binding', () => {
     expect(instructions).toContain('Never call bind_codex_session');
     const { tools } = await session.client.listTools();
     expect(tools.map(({ name }) => name)).not.toContain('bind_codex_session');
+  });
+
+  it('[SES-023] alone makes a server register and send under the name of a thread, whatever else names one', async () => {
+    const project = await projectOfHome();
+    const shown = { CODEX_THREAD_ID: one };
+    const session = await open(shown);
+    const sent = await meant(one);
+    // Another client in a shell of Codex: nobody binds its server.
+    const other = await open({ ...shown, CLAUDE_PROJECT_DIR: home.project }, 'some-other-client');
+    const before = tables();
+    for (const [server, meta] of [
+      [session, byModel(one)],
+      [session, {}],
+      [other, {}],
+    ] as const)
+      expect((await call(server, 'get_my_session_id', {}, meta)).data).toMatchObject({ session_id: one });
+    await new Promise((resolve) => setTimeout(resolve, 7_000));
+    for (const server of [session, other])
+      expect((await call(server, 'set_summary', { summary: 'x' }, byModel(one))).data).toMatchObject({
+        error: { code: 'recipient_unavailable' },
+      });
+    expect(tables()).toEqual(before);
+    expect(codex.starts()).toEqual([]);
+    // The caller is who the host says all the same.
+    expect((await call(other, 'message', intake(sent), {})).data).toMatchObject({ caller_session: one });
+    await bind(session, one);
+    expect(await liveCards(home, project, 1)).toMatchObject([{ session_id: one }]);
   });
 
   it('[HOST-140] is refused to a model that names a foreign thread, and the server of a sub-agent is not bound', async () => {
