@@ -133,14 +133,14 @@ export class CodexServer {
     const own = threadIn(meta.threadId);
     if (!isThreadId(thread))
       return new Refusal('invalid_request', 'thread_id is no thread id', { field: 'thread_id' });
-    if (own !== undefined && !sameThread(own, thread))
-      return meta.itemId === undefined && meta.callId === undefined
-        ? {}
-        : new Refusal('session_identity_conflict', 'this server is of another thread');
     if (this.#bound !== undefined)
       return sameThread(this.#bound.thread, thread)
         ? {}
         : new Refusal('session_identity_conflict', 'this server is bound to another thread');
+    if (own !== undefined && !sameThread(own, thread))
+      return meta.itemId === undefined && meta.callId === undefined
+        ? {}
+        : new Refusal('session_identity_conflict', 'this server is of another thread');
     this.#binding ??= this.#bindTo(thread, directory).finally(() => {
       this.#binding = undefined;
     });

@@ -97,9 +97,12 @@ describe('binding', () => {
     });
     expect(await bind(session, one)).toEqual({ isError: false, data: {} });
     expect(await bind(session, one.toUpperCase())).toEqual({ isError: false, data: {} });
-    expect(await bind(session, two, {})).toMatchObject({
-      data: { error: { code: 'session_identity_conflict' } },
-    });
+    // By whomever it is asked: nobody in particular, a hook of its thread or of another, a model.
+    for (const meta of [{}, byHook(one), byHook(two), byModel(one)])
+      expect(await bind(session, two, meta)).toMatchObject({
+        isError: true,
+        data: { error: { code: 'session_identity_conflict' } },
+      });
     expect((await call(session, 'get_my_session_id', {}, {})).data).toMatchObject({ session_id: one });
     expect(instructions).toContain('Never call bind_codex_session');
     const { tools } = await session.client.listTools();
