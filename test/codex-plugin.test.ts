@@ -5,6 +5,7 @@ import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writ
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { codexTrees, digestOf, versionIn } from './codex-tree.ts';
 import { root } from './process/postbell.ts';
 
 const plugin = path.join(root, 'plugins', 'codex');
@@ -65,6 +66,10 @@ describe('the Codex plugin', () => {
       ['Stop', '', 'postbell bind_codex_session', 5],
       ['SessionEnd', '', 'hook codex-session --host codex', 3],
     ]);
+  });
+
+  it('is under its version what it was: a changed byte asks for a new version, and so for new trust', () => {
+    expect(digestOf(plugin)).toBe(codexTrees[versionIn(plugin)]);
   });
 
   it('lets every variable of ours through to the server, and the home of Codex', () => {

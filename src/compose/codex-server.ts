@@ -21,7 +21,7 @@ import { codexHost } from './codex-host.ts';
 import { codexEnvironment, codexHome } from './codex-place.ts';
 import { Companions } from './companions.ts';
 import { note } from './failure.ts';
-import { pinnedSession } from './identity.ts';
+import { hostSession, pinnedSession } from './identity.ts';
 import type { Local } from './local.ts';
 import { projectOf } from './project.ts';
 import { reachable } from './reachable.ts';
@@ -92,7 +92,7 @@ export class CodexServer {
       return new Refusal('session_identity_conflict', 'this server is bound to another thread');
     // A pinned id names the same session: the two are linked when the thread is bound.
     // Codex writes it in lower case: an unbound server that is told another spelling is of the same thread.
-    const session = bound ?? this.#pinned ?? root?.toLowerCase();
+    const session = bound ?? this.#pinned ?? root?.toLowerCase() ?? this.#around;
     if (session === undefined) return {};
     const subAgent = thread !== undefined && root !== undefined && !sameThread(thread, root);
     const principal = this.#principal(session);
@@ -110,6 +110,11 @@ export class CodexServer {
   /** A name that was pinned for an app-server which terminals share is nobody's in particular. */
   get #pinned(): string | undefined {
     return this.#host?.isShared ? undefined : pinnedSession(this.#local.environment);
+  }
+
+  /** Where a call names nobody; never that of a terminal whose app-server others share. */
+  get #around(): string | undefined {
+    return this.#host?.isShared ? undefined : hostSession(this.#local.environment)?.id;
   }
 
   /** That of the thread's directory, never of where this process happens to run. */
@@ -130,14 +135,14 @@ export class CodexServer {
     const own = threadIn(meta.threadId);
     if (!isThreadId(thread))
       return new Refusal('invalid_request', 'thread_id is no thread id', { field: 'thread_id' });
-    if (own !== undefined && !sameThread(own, thread))
-      return meta.itemId === undefined && meta.callId === undefined
-        ? {}
-        : new Refusal('session_identity_conflict', 'this server is of another thread');
     if (this.#bound !== undefined)
       return sameThread(this.#bound.thread, thread)
         ? {}
         : new Refusal('session_identity_conflict', 'this server is bound to another thread');
+    if (own !== undefined && !sameThread(own, thread))
+      return meta.itemId === undefined && meta.callId === undefined
+        ? {}
+        : new Refusal('session_identity_conflict', 'this server is of another thread');
     if (directory !== undefined && !isPlace(directory))
       return new Refusal('invalid_request', 'cwd is no absolute path of a directory that is there', {
         field: 'cwd',

@@ -35,7 +35,11 @@ export function readConfig(hosts: readonly [ConfiguredHost, ...ConfiguredHost[]]
       'invalid_request',
       `there is no ${file}; postbell agent setup ${hosts.join(' or ')} makes such a file`,
     );
-  const config = readHostConfig(hosts.find((one) => one === hostNamedIn(text)) ?? first, text);
+  const named = hostNamedIn(text);
+  const host = hosts.find((one) => one === named);
+  if (named !== undefined && host === undefined)
+    throw new Fault('invalid_request', `${file}: the host config is not one of ${hosts.join(' or ')}`);
+  const config = readHostConfig(host ?? first, text);
   if (isRefusal(config)) throw new Fault(config.code, `${file}: ${config.message}`);
   return config;
 }

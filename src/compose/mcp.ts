@@ -93,7 +93,7 @@ async function serve(flags: Flags): Promise<void> {
         server?.clientName() === codexClient &&
         flags.register &&
         flags.session === undefined &&
-        !named(local);
+        hostSession(local.environment)?.host !== 'claude';
       if (ofThread) codex = new CodexServer(local);
       else own.begin();
       if (isUnfindable()) say(unfindable(session.id, isChannel));
@@ -105,8 +105,9 @@ async function serve(flags: Flags): Promise<void> {
   });
 }
 
-/** Whether the host named its session in the environment. */
-const named = ({ environment }: Local): boolean => hostSession(environment) !== undefined;
+/** A thread whose name alone stands in the environment is not this server's: its hook would have to bind it. */
+const isUnbound = ({ environment }: Local, { session }: Flags): boolean =>
+  (session ?? pinnedSession(environment)) === undefined && hostSession(environment)?.host === 'codex';
 
 interface Own {
   session: Session;
@@ -123,6 +124,7 @@ function ownSession(local: Local, { session, flags, isChannel, server }: Own) {
     () => server()?.roots() ?? Promise.resolve([]),
   );
   let initialized = false;
+  const registers = flags.reachable && !isUnbound(local, flags);
   let reach: ReturnType<typeof reachable> | undefined;
   const turn = { atMs: local.clock.elapsedMs() };
   const bell = (): Bell | undefined =>
@@ -130,7 +132,7 @@ function ownSession(local: Local, { session, flags, isChannel, server }: Own) {
   /** Whoever finds the project first, the start or a later call, makes the session reachable in it. */
   const project = async (): Promise<Result<string>> => {
     const found = await bound();
-    if (!isRefusal(found) && initialized && flags.reachable)
+    if (!isRefusal(found) && initialized && registers)
       reach ??= reachable(local, { session, project: found, bell: bell(), turnAtMs: () => turn.atMs });
     return found;
   };

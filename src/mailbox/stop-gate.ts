@@ -68,7 +68,7 @@ export async function stopGate(options: GateOptions): Promise<HookOutcome> {
   if (fresh.length === 0) return done(nothingNew);
   const uncover = await options.cover(root, fresh).catch(faulty('coverage'));
   try {
-    options.print(boundedLines([...lines, gateInstruction]));
+    options.print(boundedLines(lines, gateInstruction));
   } catch {
     problems.push('print: closed');
     try {

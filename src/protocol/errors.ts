@@ -170,5 +170,8 @@ export function describeError(error: unknown): ErrorShape {
   const message = known ? error.message : `an unexpected failure in Postbell (${nameOf(error)})`;
   const { fault, retryable, hint } = table[code];
   const details = known ? error.details : undefined;
-  return { code, message, fault, retryable, hint, ...(details && { details }) };
+  // A message that is named was stored before: what could not be written is what came after it.
+  const after = code === 'store_full' && details?.message_id !== undefined;
+  const help = after ? 'free space, then send it again under its key' : hint;
+  return { code, message, fault, retryable, hint: help, ...(details && { details }) };
 }

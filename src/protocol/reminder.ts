@@ -62,10 +62,10 @@ export function identityLine(session: string, principal: string, project: string
   );
 }
 
-/** As many lines as the model is shown, with a count of what was left out. */
-export function boundedLines(lines: readonly string[]): string {
+/** As many lines as the model is shown, with a count of what was left out; the last one always. */
+export function boundedLines(lines: readonly string[], last?: string): string {
   const kept: string[] = [];
-  let left = limits.reminderCharactersMax - 60;
+  let left = limits.reminderCharactersMax - 60 - (last === undefined ? 0 : last.length + 1);
   for (const line of lines) {
     left -= line.length + 1;
     if (left < 0) break;
@@ -75,5 +75,6 @@ export function boundedLines(lines: readonly string[]): string {
   return [
     ...kept,
     ...(cut > 0 ? [`Postbell: ${cut} more ${cut === 1 ? 'line' : 'lines'} left out.`] : []),
+    ...(last === undefined ? [] : [last]),
   ].join('\n');
 }

@@ -239,7 +239,7 @@ describe('the ACP bell', () => {
     expect(bell().state()).toEqual({ state: 'ready' });
   });
 
-  it('never prompts during a turn, and a person\u2019s lines go first', async () => {
+  it('[HOST-207] never prompts during a turn, and a person\u2019s lines go first', async () => {
     void ring();
     session.type('one');
     session.type('two');

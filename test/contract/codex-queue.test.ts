@@ -60,19 +60,43 @@ const item = (count: number, over: Partial<CoveredMessage> = {}): RingItem => ({
 const signal = new AbortController().signal;
 
 describe('the notice', () => {
-  it('[HOST-161] begins with its marker and names ten messages by scope and ids, and counts the rest', () => {
-    const notice = codexNotice(item(12));
+  it('[HOST-161] begins with its marker, names ten messages by scope and ids, counts the rest, and says how to handle them', async () => {
+    const kinds = ['principal', 'session'] as const;
+    const messages = Array.from({ length: 12 }, (_, n) =>
+      covered(n, {
+        sender: `sender ${n}`,
+        project: `project-${n}~0123456789abcdef0123456789abcdef`,
+        recipient: n % 2 === 0 ? `inbox ${n} "quoted"` : `session-${n}`,
+        target_kind: kinds[n % 2] as (typeof kinds)[number],
+      }),
+    );
+    await bellOf().ring({ ...item(12), covered: messages }, signal);
+    const [argv] = codex.starts().map((start) => start.argv ?? []);
+    const notice = argv?.[argv.indexOf('--message') + 1] ?? '';
     expect(notice.split('\n')[0]).toBe('[Postbell inbox notice]');
     expect(notice).toContain('notification_id="0123456789ab"');
     const named = notice
       .split('\n')
       .filter((line) => line.startsWith('- '))
       .map((line) => JSON.parse(line.slice(2)));
-    const { sender: _, msg_id: __, ...first } = covered(0);
-    expect(named).toHaveLength(10);
-    expect(named[0]).toEqual(first);
+    expect(named).toEqual(
+      messages.slice(0, 10).map(({ project, recipient, target_kind, message_id, delivery_id }) => ({
+        project,
+        recipient,
+        target_kind,
+        message_id,
+        delivery_id,
+      })),
+    );
     expect(notice).toContain('\nand 2 more.\n');
-    expect(codexNotice(item(10))).not.toContain('more.');
+    expect(notice).toContain('First read the receipts');
+    expect(notice).not.toContain('sender 1');
+    for (const [count, rest] of [
+      [10, undefined],
+      [11, 'and 1 more.'],
+      [200, 'and 190 more.'],
+    ] as const)
+      expect(/^and \d+ more\.$/m.exec(codexNotice(item(count)))?.[0]).toBe(rest);
   });
 
   it('[HOST-162] says to read receipts first, to stop at an intake, else to fetch, distrust and record; and what to do without tools', () => {

@@ -6,7 +6,7 @@ import { intake } from '../../src/mailbox/intake.ts';
 import { poll } from '../../src/mailbox/poll.ts';
 import { receive } from '../../src/mailbox/receive.ts';
 import { type SendAnswer, send } from '../../src/mailbox/send.ts';
-import { errorCodes, Fault, isRefusal, type Result } from '../../src/protocol/errors.ts';
+import { describeError, errorCodes, Fault, isRefusal, type Result } from '../../src/protocol/errors.ts';
 import { sendFields } from '../../src/protocol/requests.ts';
 import { disconnect } from '../../src/sessions/disconnect.ts';
 import { discover } from '../../src/sessions/discover.ts';
@@ -121,7 +121,7 @@ describe('a send to an exact session', () => {
       ],
       ['recipient_unavailable', () => (desk.onNotify = () => ({ delivered: false, reason: 'not_live' }))],
       ...errorCodes
-        .filter((code) => code.startsWith('router_'))
+        .filter((code) => /^(router|store)_/.test(code))
         .map((code): [string, () => void] => [
           code,
           () =>
@@ -136,6 +136,7 @@ describe('a send to an exact session', () => {
       const request = toSession({ payload: `kept after ${code}`, ...over });
       const refusal = refused(await post(desk, request));
       expect(refusal.code).toBe(code);
+      expect(describeError(refusal).hint).not.toContain('nothing was changed');
       const grown = difference(before, desk.counts());
       expect(grown).toMatchObject({ message: 1, delivery: 1, event: 1, idempotency: 1 });
       const { message_id, delivery_id, event_id } = refusal.details as Record<string, string>;

@@ -2,6 +2,7 @@
 
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type FailedEntry, failed } from '../../src/mailbox/failed.ts';
+import { fetchMessage } from '../../src/mailbox/fetch.ts';
 import { history } from '../../src/mailbox/history.ts';
 import { runNotifier } from '../../src/mailbox/notifier.ts';
 import { receive } from '../../src/mailbox/receive.ts';
@@ -306,6 +307,10 @@ describe('failed deliveries', () => {
     const message_id = await failOnce();
     expect(s.stateOf(message_id)).toBe('delivery_failed');
     expect(s.waiting()).toEqual([message_id]);
+    const scope = { project: 'shop', recipient: 'bob', target_kind: 'principal', message_id } as const;
+    expect(fetchMessage(s.desk, scope)).toMatchObject({ message_id, payload: 'hello bob' });
+    // Nor does reading it change that.
+    expect(s.stateOf(message_id)).toBe('delivery_failed');
     s.mend();
     await advance(30_000);
     await reconcile(s.desk, ringing, s.bell, () => {});

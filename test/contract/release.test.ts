@@ -343,7 +343,7 @@ describe('what is left of them', () => {
 });
 
 describe('an item of a queue', () => {
-  it('is ours by its submission id, or as a notice of this store', async () => {
+  it('[HOST-180] is ours by its submission id, or as a notice of this store', async () => {
     await queued(desk, router);
     const notification_id = String(desk.rows('SELECT notification_id FROM reservation')[0]?.notification_id);
     await desk.clock.advance(20_000);

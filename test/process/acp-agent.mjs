@@ -26,8 +26,8 @@ log('started', {
   env: { POSTBELL_SESSION, POSTBELL_LISTENER, CLAUDE_CODE_SESSION_ID, CLAUDE_CODE_MESSAGING_TOKEN },
 });
 if (script.stubborn) {
-  const deaf =
-    "process.on('SIGTERM', () => {}); process.on('SIGINT', () => {}); process.on('SIGHUP', () => {}); setInterval(() => {}, 1000);";
+  const note = { event: 'SIGTERM of the child' };
+  const deaf = `process.on('SIGTERM', () => require('fs').appendFileSync(${JSON.stringify(file('log'))}, ${JSON.stringify(`${JSON.stringify(note)}\n`)})); process.on('SIGINT', () => {}); process.on('SIGHUP', () => {}); setInterval(() => {}, 1000);`;
   const child = spawn(process.execPath, ['-e', deaf], { stdio: 'ignore' });
   log('child', { pid: child.pid });
   process.on('SIGTERM', () => log('SIGTERM'));
@@ -196,8 +196,9 @@ const app = agent({ name: 'scripted-agent' })
     };
     return { sessionId: sessionId(), ...(script.modes !== false && { modes }) };
   })
-  .onRequest('session/set_mode', ({ params }) => {
+  .onRequest('session/set_mode', async ({ params }) => {
     failing('session/set_mode');
+    if (script.holdsMode) while (!existsSync(file('go'))) await pause(20);
     log('mode', { mode: params.modeId });
     return {};
   })

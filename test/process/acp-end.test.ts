@@ -179,6 +179,8 @@ describe('the end of an ACP session', () => {
     const at = (event: string): number => (acp.log(event)[0]?.at as number) - began;
     const steps = ['cancel', 'input ended', 'SIGTERM'];
     expect(acp.log().flatMap(({ event }) => (steps.includes(event) ? [event] : []))).toEqual(steps);
+    // Its children, too, are asked before they are killed.
+    expect(acp.log('SIGTERM of the child')).toHaveLength(1);
     expect(at('input ended')).toBeLessThan(1_500);
     expect(at('SIGTERM')).toBeGreaterThan(1_900);
     expect(at('SIGTERM')).toBeLessThan(4_000);

@@ -16,6 +16,7 @@ beforeEach(async () => {
 });
 afterEach(() => acp.home.end());
 
+const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 const events = (): string[] => acp.log().map(({ event }) => event);
 const given = (name: string): Record<string, unknown> =>
   JSON.parse(readFileSync(path.join(acp.home.dir, 'agent', name), 'utf8')) as Record<string, unknown>;
@@ -33,7 +34,13 @@ function connections(): number {
 describe('the start of an ACP session', () => {
   it('goes in order, the mode before the registration', async () => {
     acp.configure({ mode: 'careful' });
-    const { stderr } = await acp.running();
+    acp.script({ holdsMode: true });
+    const running = acp.running();
+    await acp.happened('session/set_mode');
+    await pause(1_500);
+    expect([connections(), acp.log('mode')]).toEqual([0, []]);
+    acp.go();
+    const { stderr } = await running;
     expect(connections()).toBe(1);
     expect(events()).toEqual(['started', 'initialize', 'session/new', 'tools', 'session/set_mode', 'mode']);
     expect(acp.log('mode')).toMatchObject([{ mode: 'careful' }]);
@@ -131,20 +138,28 @@ describe('the start of an ACP session', () => {
     expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('no_bell')]);
     expect(await acp.send()).toMatchObject({ recipient_presence: 'deaf' });
     expect(await acp.cards()).toMatchObject([{ bell: 'none', bell_state: { state: 'deaf' } }]);
-    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    await pause(1_000);
     expect(acp.log('prompt')).toEqual([]);
   });
 
   it.each([
-    ['that is not there', () => {}, '.none'],
-    ['that is malformed', () => writeFileSync(acp.config, '{'), ''],
-    ['of another host', () => acp.configure({ host: 'codex' }), ''],
-    ['without a command', () => acp.configure({ command: undefined }), ''],
-  ])('refuses a config %s', async (_, spoil, suffix) => {
+    ['that is not there', () => {}, '.none', 'there is no '],
+    ['that is malformed', () => writeFileSync(acp.config, '{'), '', 'is no JSON object'],
+    ['of another host', () => acp.configure({ host: 'codex' }), '', 'is not one of gemini or acp'],
+    ['without a command', () => acp.configure({ command: undefined }), '', 'has no command'],
+  ])('refuses a config %s, and starts and registers nothing', async (_, spoil, suffix, why) => {
     spoil();
     const words = ['host', 'acp', '--config', `${acp.config}${suffix}`];
-    const { code, stdout, stderr } = await postbell(acp.home.env, acp.home.project, words);
-    expect([code, stdout, stderr]).toEqual([1, '', expect.stringMatching(/^postbell: invalid_request: /)]);
-    await until('nothing began', () => acp.log().length === 0);
+    const { code, stdout, stderr } = await postbell(
+      { ...acp.home.env, AGENT_DIR: path.join(acp.home.dir, 'agent') },
+      acp.home.project,
+      words,
+    );
+    expect([code, stdout]).toEqual([1, '']);
+    expect(stderr).toMatch(/^postbell: invalid_request: [^\n]+\n$/);
+    expect(stderr).toContain(why);
+    // An agent that was started all the same would have said so by now: its log is where it was told.
+    await pause(1_000);
+    expect([acp.log(), connections()]).toEqual([[], 0]);
   });
 });

@@ -72,6 +72,11 @@ describe('the ACP runner', () => {
     expect(texts()).toHaveLength(1);
     expect(texts()[0]).toMatch(/^\[Postbell inbox notice\]\n1 message waits/);
     expect(texts()[0]).not.toContain('SENTINEL');
+    const inbox = ['inbox', 'receive', '--project', acp.project, '--recipient', 'alice'];
+    const { messages } = await answer(acp.home.env, acp.home.project, inbox);
+    expect(messages).toMatchObject([
+      { sender: 'builder', reply_to: sent.message_id, payload: 'done by the agent' },
+    ]);
     runner.child.kill('SIGTERM');
     expect(await runner.exited).toEqual({ code: 0, signal: null });
     await until('it is not live', async () => (await acp.cards()).length === 0);

@@ -6,6 +6,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
 import { systemRandom } from '../../src/platform/random.ts';
 import { fileWake } from '../../src/platform/wake.ts';
+import { gateInstruction } from '../../src/protocol/reminder.ts';
 import { openStore } from '../../src/store/open.ts';
 import { posted } from '../contract/desk.ts';
 import { type Home, makeHome } from './home.ts';
@@ -64,10 +65,11 @@ it('[HOST-177] the text of one hook stays under 4,000 characters, with 200 messa
     wake: fileWake(path.join(data, 'runtime', 'mail')),
     router: { notify: async () => ({ delivered: false }) as const, discover: async () => [] },
   };
-  const recipient = 'r'.repeat(200);
+  // A quotation mark takes two characters in a text.
+  const recipient = 'r'.repeat(130) + '"'.repeat(70);
   for (let nth = 0; nth < 200; nth += 1)
     await posted(desk, {
-      project: `${nth % 50}-${'p'.repeat(190)}`,
+      project: `${nth % 50}-${'p'.repeat(120)}${'"'.repeat(70)}`,
       recipient,
       idempotency_key: `k${nth}`,
       payload: 'x'.repeat(1_000),
@@ -86,6 +88,11 @@ it('[HOST-177] the text of one hook stays under 4,000 characters, with 200 messa
     const { context, block = '' } = await runHook(home, event, payload(name), of);
     const text = context + block;
     expect(text).toContain('4 messages waiting for');
+    // Lines that would be over it are left out, and that is said.
+    expect(text).toMatch(/Postbell: [12] more lines? left out\.$/m);
+    // What to do about a blocked end is not among them.
+    expect(text.endsWith(gateInstruction)).toBe(event === 'stop-gate');
+    expect(text.length).toBeGreaterThan(3_000);
     expect(text.length).toBeLessThan(4_000);
   }
 }, 30_000);

@@ -2,10 +2,12 @@
 
 import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import BetterSqlite3 from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { instructions } from '../../src/surfaces/mcp/server.ts';
-import { fakeCodex } from './codex.ts';
+import { type FakeCodex, fakeCodex } from './codex.ts';
 import { type Home, makeHome, until } from './home.ts';
+import { runHook } from './hook.ts';
 import { alive, answer, type Env, program } from './postbell.ts';
 import { liveCards, openOther, openStarted, type Session } from './session.ts';
 
@@ -14,9 +16,10 @@ const [one, two] = ['01a2359b-9716-7d71-8e13-ff19cf36a487', '01a2359b-9716-7d71-
 let home: Home;
 /** As Codex starts a server: no session, no project; its directory is the plugin's. */
 let bare: Env;
+let codex: FakeCodex;
 beforeEach(() => {
   home = makeHome();
-  const codex = fakeCodex(home.dir);
+  codex = fakeCodex(home.dir);
   bare = { CLAUDE_PROJECT_DIR: '', PATH: `${codex.bin}:${home.env.PATH}` };
 });
 afterEach(() => home.end());
@@ -67,6 +70,19 @@ const intake = ({ project, message_id }: Record<string, unknown>) => ({
   idempotency_key: 'k',
 });
 
+/** Every row of every table. */
+function tables(): Record<string, unknown[]> {
+  const file = path.join(home.env.POSTBELL_HOME as string, 'postbell.db');
+  const store = new BetterSqlite3(file, { readonly: true });
+  const names = store
+    .prepare("SELECT name FROM sqlite_schema WHERE type = 'table'")
+    .pluck()
+    .all() as string[];
+  const rows = names.map((name) => [name, store.prepare(`SELECT * FROM ${name}`).all()] as const);
+  store.close();
+  return Object.fromEntries(rows) as Record<string, unknown[]>;
+}
+
 describe('binding', () => {
   it('[HOST-139, INB-062, SES-023] is idempotent for one id in either case, refused for another, and before it nothing is registered', async () => {
     const session = await open({ POSTBELL_LISTENER: 'off' });
@@ -81,13 +97,43 @@ describe('binding', () => {
     });
     expect(await bind(session, one)).toEqual({ isError: false, data: {} });
     expect(await bind(session, one.toUpperCase())).toEqual({ isError: false, data: {} });
-    expect(await bind(session, two, {})).toMatchObject({
-      data: { error: { code: 'session_identity_conflict' } },
-    });
+    // By whomever it is asked: nobody in particular, a hook of its thread or of another, a model.
+    for (const meta of [{}, byHook(one), byHook(two), byModel(one)])
+      expect(await bind(session, two, meta)).toMatchObject({
+        isError: true,
+        data: { error: { code: 'session_identity_conflict' } },
+      });
     expect((await call(session, 'get_my_session_id', {}, {})).data).toMatchObject({ session_id: one });
     expect(instructions).toContain('Never call bind_codex_session');
     const { tools } = await session.client.listTools();
     expect(tools.map(({ name }) => name)).not.toContain('bind_codex_session');
+  });
+
+  it('[SES-023] alone makes a server register and send under the name of a thread, whatever else names one', async () => {
+    const project = await projectOfHome();
+    const shown = { CODEX_THREAD_ID: one };
+    const session = await open(shown);
+    const sent = await meant(one);
+    // Another client in a shell of Codex: nobody binds its server.
+    const other = await open({ ...shown, CLAUDE_PROJECT_DIR: home.project }, 'some-other-client');
+    const before = tables();
+    for (const [server, meta] of [
+      [session, byModel(one)],
+      [session, {}],
+      [other, {}],
+    ] as const)
+      expect((await call(server, 'get_my_session_id', {}, meta)).data).toMatchObject({ session_id: one });
+    await new Promise((resolve) => setTimeout(resolve, 7_000));
+    for (const server of [session, other])
+      expect((await call(server, 'set_summary', { summary: 'x' }, byModel(one))).data).toMatchObject({
+        error: { code: 'recipient_unavailable' },
+      });
+    expect(tables()).toEqual(before);
+    expect(codex.starts()).toEqual([]);
+    // The caller is who the host says all the same.
+    expect((await call(other, 'message', intake(sent), {})).data).toMatchObject({ caller_session: one });
+    await bind(session, one);
+    expect(await liveCards(home, project, 1)).toMatchObject([{ session_id: one }]);
   });
 
   it('[HOST-140] is refused to a model that names a foreign thread, and the server of a sub-agent is not bound', async () => {
@@ -233,6 +279,20 @@ describe('standing in', () => {
     expect(sent).toMatchObject({ native_delivery: { adapter_kind: 'codex-queue' } });
     expect((await call(session, 'set_summary', { summary: 'mending' }, byModel(one))).isError).toBe(false);
     expect(await liveCards(home, project, 1)).toMatchObject([{ work_summary: 'mending' }]);
+    // A companion that starts later replaces it, and is who shows what the thread works on from then on.
+    const started = { session_id: one, cwd: home.project, hook_event_name: 'SessionStart', source: 'resume' };
+    const env = { ...bare, PLUGIN_ROOT: '/plugin' };
+    const host = ['--host', 'codex'];
+    expect(
+      (await runHook(home, 'codex-session', { ...started, transcript_path: '/t' }, { env, host })).stderr,
+    ).toBe('');
+    const shown = async () => (await liveCards(home, project, 1))[0];
+    expect(await shown()).toMatchObject({ session_id: one, generation: 2 });
+    await until('it has made room', async () => {
+      const { isError } = await call(session, 'set_summary', { summary: 'tidying' }, byModel(one));
+      return !isError && (await shown())?.work_summary === 'tidying';
+    });
+    expect(await shown()).toMatchObject({ generation: 2 });
   });
 
   it('registers nobody where the owner’s config of the thread cannot be trusted', async () => {

@@ -1,7 +1,6 @@
 // The rows that are asked for by a variable, the one of the Claude channel, and the one of old identifiers.
 
-import { execFileSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import path from 'node:path';
 import BetterSqlite3 from 'better-sqlite3';
@@ -9,6 +8,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { until } from './home.ts';
 import { changes, examined, type Installation, json, makeInstallation, snapshot } from './installation.ts';
 import { answer, program, root } from './postbell.ts';
+import { processesOf } from './processes.ts';
 
 let at: Installation;
 beforeEach(async () => {
@@ -38,20 +38,29 @@ function tables(): Record<string, unknown[]> {
   return Object.fromEntries(all);
 }
 
-/** Processes of Postbell that live in this home. */
-function processes(): string[] {
-  const all = execFileSync('ps', ['-A', '-o', 'pid=,command='], { encoding: 'utf8' }).split('\n');
-  const ours = all.filter((line) => line.includes(program) || line.includes('postbell-probe'));
-  return ours.filter((line) => homeOf(line.trim().split(' ')[0] as string) === at.dir);
+/** Processes that live in this home, or in one that a probe makes and throws away. */
+const processes = () => processesOf(at.dir).map(({ pid, words }) => [pid, words.join(' ')]);
+
+/** Programs in the places of hosts, each of which notes its starts, and a temporary directory in the home. */
+function fakeHosts() {
+  const log = path.join(at.dir, 'starts');
+  const temporary = path.join(at.dir, 'tmp');
+  mkdirSync(temporary);
+  writeFileSync(log, '');
+  for (const host of ['claude', 'codex', 'gemini', 'opencode', 'codex-acp', 'claude-agent-acp'])
+    writeFileSync(path.join(at.bin, host), `#!/bin/sh\necho "${host} $*" >> '${log}'\n`, { mode: 0o755 });
+  return { env: { TMPDIR: temporary }, hosts: () => readFileSync(log, 'utf8') };
 }
 
-function homeOf(pid: string): string | undefined {
-  try {
-    const environment = readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0');
-    return environment.find((one) => one.startsWith('HOME='))?.slice(5);
-  } catch {
-    return undefined;
-  }
+/** The commands of Postbell that ran in this home, or in one below it, while `run` did. */
+async function commandsDuring(run: () => Promise<unknown>): Promise<string[]> {
+  const seen = new Set<string>();
+  const look = setInterval(() => {
+    for (const { words } of processesOf(at.dir))
+      if (path.basename(words[1] ?? '') === path.basename(program)) seen.add(words.slice(2).join(' '));
+  }, 5);
+  await run().finally(() => clearInterval(look));
+  return [...seen].sort();
 }
 
 describe('probes', () => {
@@ -92,21 +101,32 @@ describe('probes', () => {
     expect(await said()).toMatchObject({ level: 'fail', text: expect.stringMatching(/^unreachable: /) });
   });
 
-  it('[SES-134] start nothing that stays, and send, register and wake nothing', async () => {
+  it('[SES-134] start no router and no host, and send, register and wake nothing', async () => {
+    const { env, hosts } = fakeHosts();
+    const probes = { ...env, ...capability, ...router };
+    // What doctor runs, and what the schema is asked of, which registers nobody.
+    const commands = ['doctor --json', 'mcp --no-register'];
     await answer(at.env, at.project, ['send', 'bob', '--json'], 'x');
     const alone = { processes: processes(), tables: tables() };
-    expect((await examined(at, { ...capability, ...router })).row('probe-capability').level).toBe('pass');
+    expect(
+      await commandsDuring(async () => {
+        expect((await examined(at, probes)).row('probe-capability').level).toBe('pass');
+      }),
+    ).toEqual(commands);
     expect({ processes: processes(), tables: tables() }).toEqual(alone);
     expect(existsSync(socket())).toBe(false);
     await startRouter();
     const beside = { processes: processes(), tables: tables() };
-    // Elsewhere than on Linux, nobody says which home a process has.
-    if (process.platform === 'linux') expect(beside.processes).toHaveLength(1);
-    const { row } = await examined(at, { ...capability, ...router });
-    expect(row('probe-router').text).toMatch(/nothing was asked$/);
-    expect(row('probe-capability').text).toMatch(/no host was asked$/);
+    expect(beside.processes).toHaveLength(1);
+    expect(
+      await commandsDuring(async () => {
+        const { row } = await examined(at, probes);
+        expect(row('probe-router').text).toMatch(/nothing was asked$/);
+        expect(row('probe-capability').text).toMatch(/no host was asked$/);
+      }),
+    ).toEqual([...commands, 'router']);
     expect({ processes: processes(), tables: tables() }).toEqual(beside);
-    expect(readdirSync(at.dir)).not.toContain('claude.argv');
+    expect(hosts()).toBe('');
   });
 
   it('a socket that others could have made is insecure, whoever listens there', async () => {

@@ -1,9 +1,11 @@
 // Who calls, in a real Codex: by the thread that Codex names with each call, in its sandboxes, and by the shell's environment.
 
+import path from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { program } from '../../process/postbell.ts';
 import { type CodexOffice, openCodexOffice } from '../codex.ts';
 import { describeWithHost } from '../installed.ts';
+import { result, says, untilConnected } from './server.ts';
 
 const handled = { timeout: 20_000, interval: 100 };
 
@@ -27,7 +29,7 @@ describeWithHost('codex', 'identity', () => {
     });
     afterAll(() => office.end());
 
-    it('[HOST-138, HOST-256, MSG-050] CX3: two threads have servers of their own; each takes in what is meant for it, and nothing else', async () => {
+    it('[HOST-138, MSG-050] two threads have servers of their own; each takes in what is meant for it, and nothing else', async () => {
       const dave = { POSTBELL_RECIPIENT: 'dave' };
       const one = await office.open(undefined, [], dave);
       const two = await office.open(undefined, [], dave);
@@ -62,6 +64,44 @@ describeWithHost('codex', 'identity', () => {
       // Only its hook told the server where the thread works.
       expect(outputs(office, one.thread)).toContain(`"project":"${sent.project}"`);
       await Promise.all([one.terminal.end(), two.terminal.end()]);
+    });
+
+    it('[HOST-256] CX3: on one app-server two threads are bound by their hooks to servers of their own, and a second bind with another id is refused', async () => {
+      const child = await office.serve();
+      const server = await untilConnected(
+        path.join(office.codexHome, 'app-server-control/app-server-control.sock'),
+      );
+      office.atEnd(() => server.close());
+      const threads: string[] = [];
+      for (const _ of [1, 2]) {
+        const { thread } = await result(server, 'thread/start', { cwd: office.project });
+        const { id } = thread as { id: string };
+        await result(server, 'turn/start', { threadId: id, input: says('hello') });
+        await expect.poll(() => office.card(id), handled).toBeDefined();
+        threads.push(id);
+      }
+      const asked = async (threadId: string, tool: string, args: object) => {
+        const call = { threadId, server: 'postbell', tool, arguments: args };
+        const { structuredContent } = await result(server, 'mcpServer/tool/call', call);
+        return structuredContent as Record<string, unknown>;
+      };
+      const bind = (of: string, thread_id: string) =>
+        asked(of, 'bind_codex_session', { thread_id, cwd: office.project });
+      const known = () =>
+        Promise.all(threads.map(async (id) => (await asked(id, 'get_my_session_id', {})).session_id));
+      expect(await known()).toEqual(threads);
+      const [one, two] = threads as [string, string];
+      for (const [own, other] of [
+        [one, two],
+        [two, one],
+      ] as const) {
+        expect(await bind(own, own)).toEqual({});
+        expect(await bind(own, other)).toMatchObject({ error: { code: 'session_identity_conflict' } });
+      }
+      expect(await known()).toEqual(threads);
+      server.close();
+      child.kill('SIGTERM');
+      await new Promise((resolve) => child.once('exit', resolve));
     });
 
     it('[HOST-142] the command line in a shell of Codex speaks for its thread', async () => {

@@ -2,6 +2,7 @@
 
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type CodexOffice, codexBinary, openCodexOffice } from '../codex.ts';
 import { codexMailAgent } from '../codex-agent.ts';
@@ -9,6 +10,7 @@ import type { CodexScript } from '../codex-model.ts';
 import { describeWithHost } from '../installed.ts';
 import { noticesIn } from '../office.ts';
 import { openTerminal } from '../terminal.ts';
+import { result, says, untilConnected } from './server.ts';
 
 const handled = { timeout: 20_000, interval: 100 };
 
@@ -66,10 +68,35 @@ describeWithHost('codex', 'life of a thread', () => {
     await terminal.end();
   });
 
-  it('[HOST-173] a thread that keeps nothing on disk is known and deaf', async () => {
+  it('[HOST-173] a thread that keeps nothing on disk is known and deaf: nothing is queued for it, by `codex exec` and on an app-server', async () => {
+    const deaf = { bell: 'none', bell_state: { state: 'deaf' } };
     const running = office.exec('sleep 3000', ['--ephemeral']);
-    await expect.poll(async () => (await office.cards()).map(({ bell }) => bell), handled).toContain('none');
+    await expect.poll(async () => (await office.cards())[0], handled).toMatchObject(deaf);
     await running;
+    const child = await office.serve();
+    const server = await untilConnected(
+      path.join(office.codexHome, 'app-server-control/app-server-control.sock'),
+    );
+    office.atEnd(() => server.close());
+    const started = async (ephemeral: boolean): Promise<string> => {
+      const { thread } = await result(server, 'thread/start', { cwd: office.project, ephemeral });
+      const { id } = thread as { id: string };
+      await result(server, 'turn/start', { threadId: id, input: says('hello') });
+      await expect.poll(() => office.card(id), handled).toBeDefined();
+      return id;
+    };
+    const kept = await started(false);
+    expect(await office.card(kept)).toMatchObject({ bell: 'codex-queue' });
+    const thread = await started(true);
+    expect(await office.card(thread)).toMatchObject(deaf);
+    await expect(office.sendExact(thread, 'your hooks tell you')).rejects.toThrow(/no_bell/);
+    // As it stays when its server has looked whether anybody rings the thread.
+    await pause(7_000);
+    expect(await office.card(thread)).toMatchObject(deaf);
+    expect(noticesIn(texts(thread))).toBe(0);
+    server.close();
+    child.kill('SIGTERM');
+    await new Promise((resolve) => child.once('exit', resolve));
   });
 
   it('[HOST-033, HOST-171] C13: a Codex that was killed in the woken turn leaves no process, is not live, and its mail waits; a new notice rings for it', async () => {

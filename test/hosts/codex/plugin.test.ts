@@ -1,10 +1,10 @@
 // The plugin in a real Codex: installed and removed by the host's own commands, trusted by its person, and what it then does.
 
-import { appendFileSync, cpSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
+import { appendFileSync, cpSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterEach, expect, it } from 'vitest';
-import { bundle } from '../../../tools/build.mjs';
-import { postbell, root } from '../../process/postbell.ts';
+import { codexTrees, digestOf, versionIn } from '../../codex-tree.ts';
+import { finished, postbell, root } from '../../process/postbell.ts';
 import { type CodexOffice, codexBinary, openCodexOffice } from '../codex.ts';
 import { describeWithHost } from '../installed.ts';
 
@@ -68,16 +68,20 @@ describeWithHost('codex', 'plugin and trust', () => {
     office = await openCodexOffice();
     expect(await states()).toEqual(['trusted']);
     const next = path.join(office.dir, 'next');
-    for (const part of ['.agents', 'plugins'])
+    for (const part of ['.agents', 'plugins', 'src', 'tools', 'package.json'])
       cpSync(path.join(root, part), path.join(next, part), { recursive: true });
     symlinkSync(path.join(root, 'node_modules'), path.join(next, 'node_modules'));
-    await bundle(path.join(next, 'dist'), '9.9.9');
-    const [here, there] = [path.join(root, 'plugins/codex'), path.join(next, 'plugins/codex')];
-    const files = readdirSync(here, { recursive: true, withFileTypes: true }).filter((one) => one.isFile());
-    for (const { name, parentPath } of files) {
-      const file = path.join(parentPath, name);
-      expect(readFileSync(path.join(there, path.relative(here, file)))).toEqual(readFileSync(file));
-    }
+    // A release of another version, by its own build.
+    const manifest = path.join(next, 'package.json');
+    const product = JSON.parse(readFileSync(manifest, 'utf8')) as object;
+    writeFileSync(manifest, JSON.stringify({ ...product, version: '9.9.9' }));
+    const built = await finished(process.execPath, ['tools/build.mjs'], office.env, next);
+    expect(built).toMatchObject({ code: 0 });
+    const asked = [path.join(next, 'dist/postbell.cjs'), '--version'];
+    expect((await finished(process.execPath, asked, office.env, next)).stdout).toContain('9.9.9');
+    const tree = path.join(next, 'plugins/codex');
+    expect(digestOf(tree)).toBe(codexTrees[versionIn(tree)]);
+    expect(digestOf(cached())).toBe(digestOf(tree));
     for (const words of [
       ['plugin', 'remove', 'postbell@postbell'],
       ['plugin', 'marketplace', 'remove', 'postbell'],

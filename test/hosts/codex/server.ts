@@ -95,7 +95,8 @@ export async function openCodexHome(script: CodexScript): Promise<CodexHome> {
   };
 }
 
-async function untilConnected(socketPath: string): Promise<AppServer> {
+/** A client of the app-server, once that answers at its socket. */
+export async function untilConnected(socketPath: string): Promise<AppServer> {
   let found: AppServer | undefined;
   await until('the app-server answers', async () => {
     const answer = await connectAppServer(connect(socketPath), { clock: systemClock, waitMs: 5_000 });

@@ -1,9 +1,10 @@
 // A real Codex thread, and mail for it: idle, in a turn, with a draft, and at the end of a turn.
 
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { root } from '../../process/postbell.ts';
 import { type CodexOffice, codexBinary, openCodexOffice } from '../codex.ts';
 import { codexMailAgent } from '../codex-agent.ts';
 import type { CodexScript } from '../codex-model.ts';
@@ -67,7 +68,9 @@ describeWithHost('codex', 'waking', () => {
     await new Promise((resolve) => server.once('exit', resolve));
   });
 
-  it('[HOST-143] a terminal that nobody has prompted yet has no thread to address', async () => {
+  it('[HOST-143] a terminal that nobody has prompted yet has no thread to address, as the docs say', async () => {
+    const docs = readFileSync(path.join(root, 'docs/hosts.md'), 'utf8').replaceAll(/\s+/g, ' ');
+    expect(docs).toMatch(/A thread is known from its \*\*first turn\*\* on: [^.]*\. Until then it is in no/);
     const terminal = await openTerminal(office.env, office.project, [codexBinary()]);
     office.atEnd(terminal.end);
     await terminal.waitForScreen(/Ask Codex to do anything/, 30_000);

@@ -23,7 +23,7 @@ describeWithHost('codex', 'the window of a thread', () => {
       .map((request) => office.model.text(request))
       .join('\n');
 
-  it('[HOST-149, HOST-150, HOST-158, HOST-264, MSG-043] CX11: after its end a thread is queued for 45 s and no longer; resumed elsewhere it is live there, and only there', async () => {
+  it('[HOST-149, HOST-150, HOST-264, MSG-043] CX11: after its end a thread is queued for 45 s and no longer; resumed elsewhere it is live there, and only there', async () => {
     const { thread, terminal } = await office.open();
     await expect.poll(() => office.card(thread), handled).toMatchObject({ generation: 1 });
     const told = () => office.records().filter(({ reason }) => reason === 'companion told').length;
