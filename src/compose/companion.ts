@@ -114,6 +114,7 @@ async function accompany({ local, task, companions, lock }: Company): Promise<vo
     return true;
   };
   let begun = false;
+  let logged = '';
   const reach = reachable(local, {
     session,
     project,
@@ -123,9 +124,18 @@ async function accompany({ local, task, companions, lock }: Company): Promise<vo
       companions.log(replacedLine);
       ending.now();
     },
+    onFault: (error) => {
+      const why = reasonOf(error);
+      // It is tried again and again.
+      if (why !== logged) companions.log(why);
+      logged = why;
+      // A person has to end that router.
+      if (!begun && error instanceof Fault && error.code === 'router_outdated') answer({ failed: why });
+    },
     start: {
       startAttemptsMax,
       onRegistered: () => {
+        logged = '';
         if (begun) return;
         begun = true;
         lock.release();

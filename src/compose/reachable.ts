@@ -45,11 +45,14 @@ export interface Reach {
   start?: Pick<AttachmentOptions, 'startAttemptsMax' | 'onRegistered' | 'onGaveUp'>;
   /** Registers only where nobody else holds the session. */
   ifFree?: boolean;
+  /** Where nobody reads stderr: why the session could not be registered, or a hand-off not answered. */
+  onFault?(error: unknown): void;
 }
 
 /** The session's registration and its notifier. */
 export function reachable(local: Local, reach: Reach) {
   const { session, project, bell, turnAtMs, summary, onReplaced, start, ifFree = false } = reach;
+  const { onFault = (error) => say(failureLine(error, false)) } = reach;
   const ringing = { caller: { session: session.id, principal: session.principal }, project };
   const notifier: Notifier | undefined = bell && runNotifier(local, local.locks, ringing, bell, note);
   const without = { adapter_kind: 'poll', bell: 'none' } as const;
@@ -80,7 +83,7 @@ export function reachable(local: Local, reach: Reach) {
     ...(onReplaced && { onReplaced }),
     ...start,
     ifFree,
-    onFault: (error) => say(failureLine(error, false)),
+    onFault,
   });
   const onChange = (deaf: boolean): void => void attachment.change(deaf ? without : (own ?? without));
   const unwatch = bell && watchReach({ ...local, bell, turnAtMs, onChange, onFault: note });

@@ -56,7 +56,7 @@ export async function handOver(
     return kept(message, reason, 'the session is registered anew since you looked');
   if (reason === 'native_message_too_large')
     return kept(message, reason, 'the session\u2019s host takes no message so large');
-  return kept(message, 'recipient_unavailable', unavailable(reason), { reason });
+  return kept(message, 'recipient_unavailable', unavailable(answer), { reason });
 }
 
 /** What the session took or accepted before needs no router to be said. */
@@ -70,17 +70,14 @@ function unlessKnown(desk: Desk, { delivery_id }: Message, refusal: Refusal): Re
   }
 }
 
-const unavailable = (reason: string): string => {
+const unavailable = ({ reason = 'not_live', unclear }: NotifyAnswer): string => {
   if (reason === 'never_registered')
     return 'no session of that id ever registered in this project, so no principal of it is known (never_registered)';
   if (reason === 'expired') return 'its expires_at has passed; under a new key it can be sent anew (expired)';
-  return unclear.has(reason)
+  return unclear
     ? `it is not known whether the session was reached (${reason})`
     : `the session was not reached (${reason})`;
 };
-
-/** Its host may have been rung before it fell silent. */
-const unclear: ReadonlySet<string> = new Set(['host_outcome_timeout', 'adapter_disconnected']);
 
 /** The router's answer, or why it gave none. Nothing that happens here undoes the send. */
 export async function tellRouter(

@@ -131,6 +131,8 @@ export interface Attempts {
   unfinishedOf(connectionId: string): AttemptRow[];
   accept(row: Acceptance): void;
   acceptanceOf(deliveryId: string): Acceptance | undefined;
+  /** Whether it was handed to a host that has not refused it. */
+  mayHaveReached(deliveryId: string): boolean;
 }
 
 export interface LauncherRow {

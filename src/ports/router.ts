@@ -10,6 +10,8 @@ export interface NotifyAnswer {
   delivered: boolean;
   /** Why not, where it was not delivered. */
   reason?: UnavailableReason | ErrorCode | 'covered' | 'before_checkpoint' | 'dispatched';
+  /** A host was asked, now or before, and has not refused: whether it was reached is not known. */
+  unclear?: true;
   quieted?: 'progress' | 'loop_guard' | 'taken_in';
   native_delivery?: NativeDelivery;
 }

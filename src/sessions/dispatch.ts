@@ -9,7 +9,7 @@ import type { NotifyAnswer } from '../ports/router.ts';
 import type { Tx } from '../ports/store.ts';
 import { noticeEnvelopeOf } from '../protocol/delivery.ts';
 import type { Json } from '../protocol/json.ts';
-import { finish, knownAnswer } from './finish.ts';
+import { finish, knownAnswer, noLess } from './finish.ts';
 import { recordPatiently } from './record.ts';
 import type { HandOff, Switchboard } from './switchboard.ts';
 import { principalTarget, sessionTarget, type Target } from './target.ts';
@@ -55,7 +55,9 @@ function decide(
     stored.message.target_kind === 'session'
       ? sessionTarget(tx, stored, expectedGeneration, nowMs)
       : principalTarget(tx, stored, nowMs);
-  return 'answer' in target ? target : begin(tx, board, stored, target);
+  return 'answer' in target
+    ? { answer: noLess(tx, deliveryId, target.answer) }
+    : begin(tx, board, stored, target);
 }
 
 /** Attempt and coverage in one transaction: from here on the session's notifier leaves this delivery alone. */

@@ -56,5 +56,10 @@ export function attempts(database: Database): Attempts {
       ) as Acceptance | undefined;
       return row && { ...row, accepted_at: instantOf(row.accepted_at) };
     },
+    mayHaveReached: (deliveryId) =>
+      database.get(
+        `SELECT 1 FROM attempt WHERE delivery_id = ? AND state <> 'adapter_rejected' LIMIT 1`,
+        deliveryId,
+      ) !== undefined,
   };
 }

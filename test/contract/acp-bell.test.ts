@@ -167,7 +167,7 @@ describe('the ACP bell', () => {
     expect(outcome).toEqual(accepted);
   });
 
-  it.each([[null], [{}], [{ stopReason: { toString: 1, valueOf: 1 } }]])(
+  it.each([[null], [{}], [{ stopReason: '' }], [{ stopReason: { toString: 1, valueOf: 1 } }]])(
     'is unknown where the prompt is answered with %j',
     async (said) => {
       const ringing = ring();

@@ -42,6 +42,7 @@ describe('an answer of an ACP agent', () => {
     ['neither', {}, undefined],
     ['an error without a number', { error: { message: 'no' } }, undefined],
     ['an error in words', { error: 'no' }, undefined],
+    ['a result beside an error', { result: {}, error: { code: -32_603, message: 'no' } }, undefined],
     ['a result with an error in words', { result: {}, error: 'no' }, undefined],
   ])('that holds %s', async (_, holds, taken) => {
     const answer = link.request('session/prompt', {});

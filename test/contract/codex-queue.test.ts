@@ -208,6 +208,12 @@ describe('the command', () => {
       expect(await ringWith('x')).toEqual({ outcome: 'rejected', ...expected });
     });
 
+  it.each([101, 137])('that breaks, with %i, may have queued it: nothing is tried again', async (exits) => {
+    codex.play({ exits });
+    expect(await ringWith('x')).toEqual({ outcome: 'unknown', code: 'codex_queue_process_failed' });
+    expect(codex.starts()).toHaveLength(1);
+  });
+
   it('that has ended with 0 has queued it, whatever it left running with its output open', async () => {
     codex.play({ holds: true, exits: 0 });
     const clock = new FakeClock();

@@ -188,6 +188,30 @@ describe('a delivery to an exact session', () => {
     },
   );
 
+  it.each<[string, HostOutcome]>([
+    ['host_outcome_timeout', { outcome: 'timeout' }],
+    ['adapter_disconnected', { outcome: 'disconnected' }],
+    ['replaced', { outcome: 'disconnected' }],
+    ['not_live', accepted],
+  ])('is not called unreached where its host was asked and has not refused: %s', async (reason, outcome) => {
+    const { connection_id } = await attach(desk, 's1');
+    const request = letter(toSession());
+    desk.host = async () => {
+      if (reason === 'replaced') await disconnect(desk.board, connection_id, 'superseded');
+      if (reason === 'not_live') await desk.clock.advance(24 * 3_600_000);
+      return outcome;
+    };
+    const doubt = `it is not known whether the session was reached (${reason}); the message is kept as`;
+    const refusal = refused(await post(desk, request));
+    expect([refusal.message, refusal.details?.reason]).toEqual([expect.stringContaining(doubt), reason]);
+    // That it was asked once is known also when it is tried again.
+    await disconnect(desk.board, connection_id, 'adapter_disconnect');
+    const again = refused(await post(desk, request));
+    expect(again.message).toContain('it is not known whether the session was reached (not_live)');
+    const other = refused(await post(desk, toSession()));
+    expect(other.message).toContain('the session was not reached (not_live)');
+  });
+
   it('[MSG-042] is tried again under its key, and answered by the acceptance once there is one', async () => {
     const request = letter(toSession());
     const failed = refused(await post(desk, request)).details;

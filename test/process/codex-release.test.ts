@@ -149,6 +149,10 @@ describe('a question about one submission', () => {
         { answers: { [list]: { result: { data: [item] } } } },
         'refused',
       ]),
+      [
+        { queue, errors: { [start]: { code: -32600, message: 'not one word of: queue is empty' } } },
+        'refused',
+      ],
       [{ answers: { [list]: { result: { data: [], nextCursor: '0' } } } }, 'refused'],
       [{ queue, errors: { [start]: { code: -32600, message: 'resume the thread before' } } }, 'refused'],
       [{ queue, errors: { initialize: { code: -32600, message: 'no' } } }, 'refused'],
@@ -166,7 +170,10 @@ describe('a question about one submission', () => {
       { queue, answers: { [start]: {} } },
       { queue, answers: { [start]: { result: null } } },
       { queue, answers: { [start]: { result: {} } } },
+      { queue, answers: { [start]: { result: { turn: { id: '' } } } } },
       { queue, answers: { [start]: { error: 'no such thing' } } },
+      { queue, answers: { [start]: { error: {} } } },
+      { queue, answers: { [start]: { error: { code: -32600, message: 'queue is empty' }, result: {} } } },
       { queue, answers: { [list]: { error: 'no such thing' } } },
     ]) {
       codex.play(scene);

@@ -1,14 +1,16 @@
 // Two installed versions beside each other: the newer one gets its router, by itself or by the printed command.
 
 import { spawn } from 'node:child_process';
-import { mkdirSync, symlinkSync } from 'node:fs';
+import { mkdirSync, readFileSync, symlinkSync } from 'node:fs';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
 import { systemRandom } from '../../src/platform/random.ts';
 import { openStore } from '../../src/store/open.ts';
 import { bundle } from '../../tools/build.mjs';
+import { fakeCodex } from './codex.ts';
 import { type Home, makeHome, type Started, until } from './home.ts';
+import { runHook } from './hook.ts';
 import { alive, answer, postbell, root } from './postbell.ts';
 import { liveCards, openSession } from './session.ts';
 
@@ -119,6 +121,19 @@ describe('a live view of the former version', () => {
 });
 
 describe('a router that tells no version', () => {
+  it('[SES-082] is named to the person whose Codex thread cannot be registered, and in the log, once', async () => {
+    await projectOf();
+    await startFormer();
+    const session_id = '01a2359b-9716-7d71-8e13-ff19cf36a487';
+    const started = { session_id, cwd: home.project, hook_event_name: 'SessionStart', source: 'startup' };
+    const env = { PLUGIN_ROOT: '/plugin', PATH: `${fakeCodex(home.dir).bin}:${home.env.PATH}` };
+    const of = { env, host: ['--host', 'codex'] };
+    const { stderr } = await runHook(home, 'codex-session', { ...started, transcript_path: '/t' }, of);
+    expect(stderr).toMatch(/^postbell: session registration failed\. router_outdated: .* end it: kill .*\n$/);
+    const log = readFileSync(path.join(data, 'codex-companion.log'), 'utf8');
+    expect(log.match(/router_outdated/g)).toHaveLength(1);
+  });
+
   it.for(['its record', 'its socket', 'its socket, where its record is of another process'])(
     '[SES-082] is refused with the command that stops exactly it, by %s; then the installed one is started',
     async (by, context) => {

@@ -5,7 +5,7 @@ import { createServer, type Socket } from 'node:net';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Home, makeHome, until } from './home.ts';
-import { answer, postbell } from './postbell.ts';
+import { answer, type Env, postbell } from './postbell.ts';
 import { liveCards, openSession } from './session.ts';
 
 let home: Home;
@@ -115,6 +115,16 @@ describe('a project that git does not name', () => {
     const { code, stdout, stderr } = await postbell(env, home.project, ['send', 'alice'], 'hello');
     expect([code, stdout]).toEqual([1, '']);
     expect(stderr).toMatch(/^postbell: project_unavailable: git does not say what repository /);
+  });
+
+  it('is the doing of a sandbox, perhaps, where the shell is a host\u2019s: the tools run outside it', async () => {
+    // As Codex lays one, empty, over a workspace that is none.
+    mkdirSync(path.join(home.project, '.git'));
+    const words = ['send', 'alice'];
+    const said = async (env: Env) => (await postbell(env, home.project, words, 'hello')).stderr;
+    const shell = { ...home.env, CODEX_THREAD_ID: '01a2359b-9716-7d71-8e13-ff19cf36a487' };
+    expect(await said(shell)).toMatch(/^postbell: project_unavailable: .*use the Postbell tools/);
+    expect(await said(home.env)).not.toContain('sandbox');
   });
 
   it('is that of the directory, whatever repository the environment points at', async () => {

@@ -79,10 +79,11 @@ const tooLarge = `sent a message of more than ${DEFAULT_MAX_MESSAGE_BYTES / 1_04
 
 const isAnswer = (message: AnyMessage): boolean => !('method' in message) && 'id' in message;
 
-/** The library makes a refusal of what is no answer. */
+/** The library makes a refusal of what is no answer, or of one that says two things. */
 function answerIn({ id, result, error }: Record<string, unknown>): AnyMessage {
   const about = { jsonrpc: '2.0', id: id as number } as const;
-  if (isObject(error) && Number.isInteger(error.code))
-    return { ...about, error: { code: error.code as number, message: asText(error.message ?? '') } };
-  return { ...about, result: (error ?? null) === null ? result : undefined };
+  const refused = error ?? null;
+  if (isObject(refused) && Number.isInteger(refused.code) && (result ?? null) === null)
+    return { ...about, error: { code: refused.code as number, message: asText(refused.message ?? '') } };
+  return { ...about, result: refused === null ? result : undefined };
 }

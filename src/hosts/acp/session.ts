@@ -176,7 +176,7 @@ export class AcpSession implements LinkHandlers {
     const stopped = link.request('session/prompt', { sessionId: this.#id, prompt }).then(
       (answer): Stop => {
         const { stopReason } = fields(answer);
-        return typeof stopReason === 'string'
+        return typeof stopReason === 'string' && stopReason !== ''
           ? { stop: 'ended', reason: stopReason }
           : { stop: 'unreadable' };
       },

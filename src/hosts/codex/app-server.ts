@@ -183,9 +183,12 @@ class Connection implements AppServer {
   }
 }
 
+/** One of the two, and in its form: of anything else nothing follows. */
 function replyOf(error: unknown, result: unknown): Reply {
-  if (isObject(error)) return { error: errorOf(error) };
-  return (error ?? null) === null && isObject(result) ? { result } : { lost: 'unreadable' };
+  const [refused, answered] = [error ?? null, result ?? null];
+  if (isObject(refused) && answered === null && typeof refused.code === 'number')
+    return { error: { code: refused.code, message: textIn(refused.message) } };
+  return refused === null && isObject(answered) ? { result: answered } : { lost: 'unreadable' };
 }
 
 const textOf = (data: WebSocket.RawData): string =>
@@ -202,11 +205,8 @@ function parsed(text: string): Record<string, unknown> | undefined {
 
 const objectOf = (value: unknown): Record<string, unknown> => (isObject(value) ? value : {});
 
-const errorOf = ({ code, message }: Record<string, unknown>): RpcError => ({
-  code: typeof code === 'number' ? code : 0,
-  message: typeof message === 'string' ? message : '',
-});
+const textIn = (value: unknown): string => (typeof value === 'string' ? value : '');
 
 /** Of a thread or turn that the server names. */
 export const idOf = (turn: unknown): string | undefined =>
-  isObject(turn) && typeof turn.id === 'string' ? turn.id : undefined;
+  isObject(turn) && typeof turn.id === 'string' && turn.id !== '' ? turn.id : undefined;

@@ -121,7 +121,11 @@ const rejected = (code: ErrorCode, permanent: boolean): RingOutcome => ({
   permanent,
 });
 
-function refusalOf({ message }: RpcError): RingOutcome {
+/** What comes before a turn: no request, no such method, no such parameters (JSON-RPC); too much to do (Codex). */
+const neverBegun = [-32600, -32601, -32602, -32001];
+
+function refusalOf({ code, message }: RpcError): RingOutcome {
+  if (!neverBegun.includes(code)) return { outcome: 'unknown', code: 'adapter_error' };
   return /thread not found|no rollout found/i.test(message)
     ? rejected('thread_not_found', true)
     : rejected('adapter_rejected', false);

@@ -95,9 +95,9 @@ function read(code: number | null, said: string, complaint: string): Queued {
     const submission_id = submission.exec(said)?.[1];
     return { outcome: 'queued', ...(submission_id !== undefined && { submission_id }) };
   }
-  // Killed by somebody else: Codex may have stored the item before.
-  if (code === null) return { outcome: 'unknown', code: 'codex_queue_process_failed' };
-  if (code !== 1) return { outcome: 'rejected', code: 'codex_queue_process_failed', permanent: false };
+  // Killed by somebody else, or it broke: Codex may have stored the item before. Where it says no, it ends with 1 or 2.
+  if (code === null || code > 2) return { outcome: 'unknown', code: 'codex_queue_process_failed' };
+  if (code === 2) return { outcome: 'rejected', code: 'codex_queue_process_failed', permanent: false };
   const known = refusals.find(([words]) => words.test(complaint) || words.test(said));
   if (known === undefined) return { outcome: 'rejected', code: 'codex_queue_rejected', permanent: false };
   return { outcome: 'rejected', code: known[1], permanent: known[2] };

@@ -90,7 +90,7 @@ export async function releaseSubmission(
 }
 
 const isGone = ({ code, message }: RpcError): boolean =>
-  code === -32600 && /queue is empty|queued submission not found/.test(message);
+  code === -32600 && /^(?:queue is empty|queued submission not found)\b/.test(message);
 const isBusy = ({ code, message }: RpcError): boolean =>
   code === overloaded || (code === -32600 && /active or pending turn/.test(message));
 

@@ -57,6 +57,8 @@ const outOfReach: ReadonlySet<string> = new Set([
   'store_unreadable',
   'store_unwritable',
   'router_unreachable',
+  // A sandbox may show a repository that is none.
+  'project_unavailable',
 ]);
 
 function fail({ terminal, inHostShell }: CliOptions, error: unknown, json: boolean): number {
