@@ -37,7 +37,7 @@ describe('the router as it is started', () => {
     await pass(clock, 9_900, 100);
     expect(states()).toEqual([{ state: 'started', failure_code: null }]);
     await pass(clock, 200, 100);
-    expect(await told).toEqual({ delivered: false, reason: 'host_outcome_timeout' });
+    expect(await told).toEqual({ delivered: false, reason: 'host_outcome_timeout', unclear: true });
     expect(states()).toEqual([{ state: 'adapter_failed', failure_code: 'host_outcome_timeout' }]);
   });
 

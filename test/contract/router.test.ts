@@ -113,7 +113,8 @@ describe('the router', () => {
       ])
         expect(refused(await frame).code).toBe('stale_generation');
       await desk.clock.advance(10_000);
-      expect(await told).toEqual({ delivered: false, reason: how === 'replaced' ? 'replaced' : 'not_live' });
+      const reason = how === 'replaced' ? 'replaced' : 'not_live';
+      expect(await told).toEqual({ delivered: false, reason, unclear: true });
       expect(desk.rows('SELECT state FROM attempt')).toEqual([{ state: 'stale_generation' }]);
       expect(desk.counts().host_accept).toBe(0);
       if (how === 'replaced') expect(newer.peer.connection).toBeDefined();
@@ -160,7 +161,7 @@ describe('the router', () => {
     await desk.clock.advance(9_999);
     expect(desk.rows('SELECT state FROM attempt')).toEqual([{ state: 'started' }]);
     await desk.clock.advance(1);
-    expect(await told).toEqual({ delivered: false, reason: 'host_outcome_timeout' });
+    expect(await told).toEqual({ delivered: false, reason: 'host_outcome_timeout', unclear: true });
     expect(desk.rows('SELECT state, failure_code FROM attempt')).toEqual([
       { state: 'adapter_failed', failure_code: 'host_outcome_timeout' },
     ]);
@@ -223,7 +224,7 @@ describe('the router', () => {
     expect(frames).toHaveLength(65);
     await desk.clock.advance(10_000);
     for (const silent of [next, elsewhere])
-      expect(await silent).toEqual({ delivered: false, reason: 'host_outcome_timeout' });
+      expect(await silent).toEqual({ delivered: false, reason: 'host_outcome_timeout', unclear: true });
   });
 
   it('[SES-042, SES-086] tells a replaced connection so, and sends it nothing more', async () => {
