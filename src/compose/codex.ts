@@ -3,10 +3,10 @@
 
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import { type AppServer, endedWords, idOf } from '../hosts/codex/app-server.ts';
+import { type AppServer, endedWords, idOf, type Reply } from '../hosts/codex/app-server.ts';
 import { type AskPerson, answerRequest } from '../hosts/codex/approvals.ts';
 import { managedBell, ThreadTurn } from '../hosts/codex/managed.ts';
-import { connectOwnServer, type OwnServer, startOwnServer } from '../hosts/codex/own-server.ts';
+import { clearLink, connectOwnServer, type OwnServer, startOwnServer } from '../hosts/codex/own-server.ts';
 import { atMost } from '../mailbox/patience.ts';
 import { say } from '../platform/stderr.ts';
 import type { Lock } from '../ports/lock.ts';
@@ -17,6 +17,7 @@ import { quoted } from '../protocol/json.ts';
 import { limits } from '../protocol/limits.ts';
 import { isThreadId } from '../protocol/thread.ts';
 import { clearSocketPath } from '../router/lifecycle.ts';
+import { checkSocketDirectory } from '../router/socket-owner.ts';
 import { type Conversation, converse } from '../surfaces/terminal/conversation.ts';
 import { environmentOf, readConfig, readConfigPath } from './configured.ts';
 import { endReplaced } from './ending.ts';
@@ -40,7 +41,7 @@ export function main(words: readonly string[]): Promise<void> {
     const local = await openLocal(environmentOf(config));
     try {
       const socketPath = socketOf(local, config);
-      const lock = takeSocket(socketPath, local);
+      const lock = config.control_socket === undefined ? undefined : takeSocket(socketPath, local);
       await makeRoom(socketPath, local);
       run({ local, config, project, workspace, socketPath, lock });
       orderly();
@@ -69,6 +70,8 @@ function takeSocket(socketPath: string, { locks }: Local): Lock {
 
 /** Only a socket of this account at which nobody listens is removed. */
 async function makeRoom(socketPath: string, local: Local): Promise<void> {
+  checkSocketDirectory(socketPath);
+  await clearLink(socketPath);
   try {
     await clearSocketPath(socketPath, local);
   } catch (error) {
@@ -84,7 +87,8 @@ interface Run {
   project: string;
   workspace: string;
   socketPath: string;
-  lock: Lock;
+  /** Of a socket that another runner could be told to make, too. */
+  lock: Lock | undefined;
 }
 
 /** What has begun, and ends with this process. */
@@ -143,12 +147,19 @@ async function begin(of: Run, running: Running): Promise<void> {
   if (thread === undefined || !isThreadId(thread))
     return running.end.failing('postbell: Codex has named no thread that it made\n');
   running.thread = thread;
+  void server.request('account/read', {}).then((account) => {
+    if (isLoggedOut(account))
+      line('Codex is not logged in (codex login): its turns begin, and get no further');
+  });
   void server.closed.then(async (why) => {
     const exit = why === 'closed' ? await atMost(local.clock, running.codex.ended, exitWaitMs) : undefined;
     running.end.failing(`postbell: Codex ${exit ?? endedWords[why]}; this session ends\n`);
   });
   register(of, running, server, thread);
 }
+
+const isLoggedOut = (reply: Reply): boolean =>
+  'result' in reply && reply.result.account === null && reply.result.requiresOpenaiAuth === true;
 
 function register(
   { local, config, project }: Run,
@@ -191,6 +202,7 @@ function personAt(running: Running): AskPerson | undefined {
     },
   });
   running.talk = talk;
+  line('here you are asked what Codex may do; Ctrl-C ends this session and its app-server');
   return async (title, withdrawn) => (await running.talk?.ask(title, withdrawn)) ?? false;
 }
 
@@ -207,7 +219,7 @@ async function close({ local, lock }: Run, running: Running): Promise<void> {
       await server.request('turn/interrupt', { threadId: thread, turnId: turn.running }, interruptWaitMs);
     server?.close();
     await codex.end();
-    lock.release();
+    lock?.release();
     local.close();
   }
 }

@@ -15,7 +15,7 @@ import {
 
 /** @returns the path after `HOST --config` */
 export function readConfigPath(runner: string, [host, ...flags]: readonly string[]): string {
-  const usage = new Fault('usage', `host takes ${runner} --config FILE`);
+  const usage = new Fault('usage', 'host takes claude, codex or acp, and --config FILE');
   if (host !== runner) throw usage;
   try {
     const { config = '' } = parseArgs({ args: [...flags], options: { config: { type: 'string' } } }).values;

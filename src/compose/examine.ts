@@ -6,7 +6,7 @@ import { codexFacts, codexPluginFiles } from '../hosts/codex/installation.ts';
 import { systemClock } from '../platform/clock.ts';
 import { type Environment, quotaOf, setting } from '../platform/environment.ts';
 import { readPrivateFile } from '../platform/files.ts';
-import { lookAt, namesIn, realPathOf, textOf } from '../platform/look.ts';
+import { leadsToFile, lookAt, namesIn, realPathOf, textOf } from '../platform/look.ts';
 import { accountHome, checkSocketPath, type Places, placesOf } from '../platform/paths.ts';
 import { loginShellFinds, onPath } from '../platform/programs.ts';
 import { systemRandom } from '../platform/random.ts';
@@ -216,7 +216,7 @@ function switchesOf(environment: Environment): Record<string, string> {
   return Object.fromEntries(set);
 }
 
-/** The data directory first. Sockets are the router rows' business. */
+/** The data directory first. Sockets are the router rows' business, and those of Codex its own. */
 function entriesOf(places: Places): Looked<Entry>[] {
   const { directory, database, runtime, gateDirectory, hostDirectory } = places;
   const own = [database, `${database}-wal`, `${database}-shm`, places.routerLock, places.routerToken];
@@ -228,8 +228,12 @@ function entriesOf(places: Places): Looked<Entry>[] {
     return [folder, ...files].map(lookAt);
   });
   const looked = [...[directory, ...own, ...logs].map(lookAt), ...within];
-  return looked.filter((one) => one.state !== 'found' || one.value.kind !== 'socket');
+  return looked.filter((one) => one.state !== 'found' || !isSocket(one.value));
 }
+
+/** Codex makes the socket that it is told to make a link to one elsewhere; killed, it leaves the link. */
+const isSocket = ({ path: file, kind }: Entry): boolean =>
+  kind === 'socket' || (kind === 'link' && file.endsWith('.sock') && !leadsToFile(file));
 
 async function lookAtRouter(places: Places): Promise<RouterFacts> {
   const { routerSocket } = places;

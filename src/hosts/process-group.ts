@@ -2,6 +2,7 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Clock } from '../ports/clock.ts';
+import { quoted } from '../protocol/json.ts';
 
 /** What a killed process takes to be gone; one that nobody reaps is waited for no longer. */
 const goneMs = 1_000;
@@ -11,7 +12,7 @@ const lookMs = 25;
 export function endOf(child: ChildProcess): Promise<string> {
   return new Promise((resolve) => {
     child.once('error', (error: NodeJS.ErrnoException) =>
-      resolve(`cannot be started (${error.code ?? error.name})`),
+      resolve(`cannot be started (${error.code ?? error.name}: ${quoted(child.spawnfile)})`),
     );
     child.once('exit', (code, name) =>
       resolve(name === null ? `ended with exit code ${code}` : `was ended by ${name}`),

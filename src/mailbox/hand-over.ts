@@ -56,7 +56,7 @@ export async function handOver(
     return kept(message, reason, 'the session is registered anew since you looked');
   if (reason === 'native_message_too_large')
     return kept(message, reason, 'the session\u2019s host takes no message so large');
-  return kept(message, 'recipient_unavailable', unavailable(answer), { reason });
+  return kept(message, 'recipient_unavailable', unavailable(reason, answer.unclear), { reason });
 }
 
 /** What the session took or accepted before needs no router to be said. */
@@ -70,7 +70,7 @@ function unlessKnown(desk: Desk, { delivery_id }: Message, refusal: Refusal): Re
   }
 }
 
-const unavailable = ({ reason = 'not_live', unclear }: NotifyAnswer): string => {
+const unavailable = (reason: string, unclear: boolean | undefined): string => {
   if (reason === 'never_registered')
     return 'no session of that id ever registered in this project, so no principal of it is known (never_registered)';
   if (reason === 'expired') return 'its expires_at has passed; under a new key it can be sent anew (expired)';

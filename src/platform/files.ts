@@ -57,7 +57,7 @@ function made(directory: string): Stats {
  * Whether it was made here. Not by mkdir's own recursion, which never ends where a file system says ENOENT below a
  * directory that is there, as /proc does.
  */
-function makeWithParents(directory: string): boolean {
+function makeWithParents(directory: string, hasParent = false): boolean {
   try {
     mkdirSync(directory, { mode: 0o700 });
     return true;
@@ -65,9 +65,11 @@ function makeWithParents(directory: string): boolean {
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'EEXIST') return false;
     const parent = path.dirname(directory);
-    if (code !== 'ENOENT' || lstatSync(parent, { throwIfNoEntry: false }) !== undefined) throw error;
-    makeWithParents(parent);
-    return makeWithParents(directory);
+    const isThere = lstatSync(parent, { throwIfNoEntry: false }) !== undefined;
+    // Another process may have made it since.
+    if (code !== 'ENOENT' || (isThere && hasParent)) throw error;
+    if (!isThere) makeWithParents(parent);
+    return makeWithParents(directory, true);
   }
 }
 

@@ -27,6 +27,12 @@ function kindOf(stat: Stats): Entry['kind'] {
   return stat.isSymbolicLink() ? 'link' : 'other';
 }
 
+/** Whether a link leads to anything but a socket, or nothing. */
+export function leadsToFile(link: string): boolean {
+  const found = looked(() => statSync(link));
+  return found.state === 'closed' || (found.state === 'found' && !found.value.isSocket());
+}
+
 /** The text of a regular file. */
 export function textOf(path: string): Looked<string> {
   return looked(() => {

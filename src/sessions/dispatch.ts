@@ -9,7 +9,7 @@ import type { NotifyAnswer } from '../ports/router.ts';
 import type { Tx } from '../ports/store.ts';
 import { noticeEnvelopeOf } from '../protocol/delivery.ts';
 import type { Json } from '../protocol/json.ts';
-import { finish, knownAnswer, noLess } from './finish.ts';
+import { finish, inDoubt, knownAnswer } from './finish.ts';
 import { recordPatiently } from './record.ts';
 import type { HandOff, Switchboard } from './switchboard.ts';
 import { principalTarget, sessionTarget, type Target } from './target.ts';
@@ -56,7 +56,7 @@ function decide(
       ? sessionTarget(tx, stored, expectedGeneration, nowMs)
       : principalTarget(tx, stored, nowMs);
   return 'answer' in target
-    ? { answer: noLess(tx, deliveryId, target.answer) }
+    ? { answer: inDoubt(tx, deliveryId, target.answer) }
     : begin(tx, board, stored, target);
 }
 

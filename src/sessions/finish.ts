@@ -22,11 +22,11 @@ export function finish(
   const answer = end(tx, board, connection, handOff, outcome);
   return answer.delivered
     ? answer
-    : (knownAnswer(tx, handOff.delivery_id) ?? noLess(tx, handOff.delivery_id, answer));
+    : (knownAnswer(tx, handOff.delivery_id) ?? inDoubt(tx, handOff.delivery_id, answer));
 }
 
 /** What is not delivered may have reached a host all the same. */
-export const noLess = (tx: Tx, deliveryId: string, answer: NotifyAnswer): NotifyAnswer =>
+export const inDoubt = (tx: Tx, deliveryId: string, answer: NotifyAnswer): NotifyAnswer =>
   !answer.delivered && tx.attempts.mayHaveReached(deliveryId) ? { ...answer, unclear: true } : answer;
 
 function end(

@@ -63,7 +63,9 @@ describe('the end of an ACP session', () => {
     acp.configure({ command: ['no-such-agent'] });
     const missing = acp.run();
     expect(await missing.exited).toEqual({ code: 1, signal: null });
-    expect(missing.stderr()).toBe('postbell: the agent cannot be started (ENOENT); this session ends\n');
+    expect(missing.stderr()).toBe(
+      'postbell: the agent cannot be started (ENOENT: "no-such-agent"); this session ends\n',
+    );
     expect(living()).toEqual([]);
   });
 
@@ -91,7 +93,7 @@ describe('the end of an ACP session', () => {
     acp.configure({ command: [path.join(acp.home.dir, 'none')] });
     const spawned = acp.run();
     expect((await spawned.exited).code).toBe(1);
-    expect(spawned.stderr()).toContain('cannot be started (ENOENT)');
+    expect(spawned.stderr()).toContain('cannot be started (ENOENT: "/');
     expect(living()).toEqual([]);
   });
 

@@ -279,7 +279,10 @@ describe('the channel runner', () => {
     'takes a host and its config: %j %j %j',
     async (...words) => {
       const { code, stderr } = await postbell(home.env, home.project, ['host', ...words]);
-      expect([code, stderr]).toEqual([1, 'postbell: usage: host takes claude --config FILE (see --help)\n']);
+      expect([code, stderr]).toEqual([
+        1,
+        'postbell: usage: host takes claude, codex or acp, and --config FILE (see --help)\n',
+      ]);
     },
   );
 });

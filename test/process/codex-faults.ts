@@ -263,7 +263,7 @@ const ofMail: BrokenCodex[] = [
     row: 'hosts-config',
     level: 'warn',
     says: /^stale: \S+codex-session\.json names the workspace \S+gone, which is no directory that is there$/,
-    remedy: /^postbell agent setup codex-session --replace/,
+    remedy: /^postbell agent setup codex-session --principal \S+ --replace,/,
   },
   {
     fault: 'the agent of an ACP config is not installed',
@@ -271,7 +271,7 @@ const ofMail: BrokenCodex[] = [
     row: 'hosts-config',
     level: 'warn',
     says: /^stale: \S+acp\.json names the program no-such-agent, which is not on PATH$/,
-    remedy: /^postbell agent setup acp --replace/,
+    remedy: /^postbell agent setup acp --principal \S+ --command 'no-such-agent --acp' --replace,/,
   },
   {
     fault: 'an override is open to others',

@@ -1,6 +1,7 @@
 // `postbell host codex`, with a program in the place of Codex.
 
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, lstatSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Entry, type FakeCodex, fakeCodex } from './codex.ts';
@@ -48,7 +49,7 @@ describe('postbell host codex', () => {
     expect(path.dirname(socket)).toBe(path.join(home.dir, 'data', 'runtime'));
     expect(Buffer.byteLength(socket)).toBeLessThanOrEqual(103);
     expect(server().cwd).toBe(home.project);
-    expect(fake.methods()).toEqual(['initialize', 'initialized', 'thread/start']);
+    expect(fake.methods()).toEqual(['initialize', 'initialized', 'thread/start', 'account/read']);
     const ours = { command: process.execPath, args: [program, 'mcp'] };
     expect(asked('thread/start')[0]?.params).toMatchObject({
       cwd: home.project,
@@ -125,6 +126,13 @@ describe('postbell host codex', () => {
   it('exits 1 and registers nothing where Codex cannot be started, or makes no thread', async () => {
     const noThread = { errors: { 'thread/start': { code: -32600, message: 'no' } } };
     const noId = { thread: 'a thread' };
+    fake.play({ exits: 3, says: 'a word\nError: no \u001b[31mhome\n\nStack backtrace:\n  0: <unknown>' });
+    const spoken = codex.run();
+    expect(await spoken.exited).toEqual({ code: 1, signal: null });
+    const why = '"Error: no \\u001b[31mhome"';
+    expect(spoken.stderr()).toBe(
+      `postbell: Codex ended with exit code 3, and said ${why}; this session ends\n`,
+    );
     for (const scene of [{ exits: 3 }, noThread, noId, { drops: ['initialize'], exits: 0 }]) {
       fake.play(scene);
       const runner: Started = codex.run();
@@ -133,7 +141,7 @@ describe('postbell host codex', () => {
     home.env.PATH = path.dirname(process.execPath);
     const runner = home.start(['host', 'codex', '--config', codex.config], { PATH: '/nowhere' });
     expect((await runner.exited).code).toBe(1);
-    expect(runner.stderr()).toContain('postbell: Codex cannot be started (ENOENT)');
+    expect(runner.stderr()).toContain('postbell: Codex cannot be started (ENOENT: "codex")');
     expect(await registrations()).toBe(0);
   });
 
@@ -273,6 +281,47 @@ describe('postbell host codex', () => {
     for (const { pid, child } of fake.entries())
       await until('all of Codex has ended', () => !alive((pid ?? child) as number));
     await codex.running();
+  });
+
+  it('takes a link that a killed Codex left for no socket, and no other link', async () => {
+    const link = path.join(home.dir, 'control.sock');
+    codex.configure({ control_socket: link });
+    const elsewhere = path.join(home.dir, 'elsewhere');
+    const listener = createServer().listen(elsewhere);
+    await until('it listens', () => existsSync(elsewhere));
+    writeFileSync(path.join(home.dir, 'mine'), 'mine');
+    const taken = async (target: string): Promise<void> => {
+      symlinkSync(target, link);
+      const refused = codex.run();
+      expect(await refused.exited).toEqual({ code: 1, signal: null });
+      expect(refused.stderr()).toContain('socket_path_occupied');
+      expect(lstatSync(link).isSymbolicLink()).toBe(true);
+      rmSync(link);
+    };
+    await taken(elsewhere);
+    await taken(path.join(home.dir, 'mine'));
+    expect(fake.starts()).toEqual([]);
+    listener.close();
+    symlinkSync(elsewhere, link);
+    await codex.running();
+    expect(socketOf(server())).toBe(link);
+  });
+
+  it('says that Codex is not logged in, where Codex says so', async () => {
+    const account = (result: object) => ({ answers: { 'account/read': { result } } });
+    const line = 'postbell: Codex is not logged in (codex login): its turns begin, and get no further\n';
+    for (const [result, said] of [
+      [{ account: null, requiresOpenaiAuth: true }, true],
+      [{ account: null, requiresOpenaiAuth: false }, false],
+      [{ account: { type: 'apiKey' }, requiresOpenaiAuth: true }, false],
+      [{}, false],
+    ] as const) {
+      fake.play(account(result));
+      const runner = await codex.running();
+      runner.child.kill('SIGTERM');
+      await runner.exited;
+      expect([result, runner.stderr().includes(line)]).toEqual([result, said]);
+    }
   });
 
   it('of two that start with one socket one goes on, and the other starts nothing', async () => {

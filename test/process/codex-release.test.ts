@@ -183,6 +183,12 @@ describe('a question about one submission', () => {
     await expect(ask(1_000, '/no/such/codex')).rejects.toMatchObject({ code: 'adapter_error' });
   });
 
+  it('ends with a proxy that breaks off, and not when its time is up', async () => {
+    codex.play({ queue: [ours], drops: ['thread/queue/start'] });
+    const all = Array.from({ length: 24 }, () => ask(30_000).catch(({ code }) => code as string));
+    expect(new Set(await Promise.all(all))).toEqual(new Set(['adapter_error']));
+  });
+
   it('ends in its time, with every process that it started', async () => {
     for (const scene of [{ hangs: true }, { silent: ['initialize'] }, { silent: ['thread/queue/list'] }]) {
       codex.play({ ...scene, child: true });

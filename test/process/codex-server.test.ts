@@ -2,7 +2,6 @@
 
 import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import BetterSqlite3 from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { instructions } from '../../src/surfaces/mcp/server.ts';
 import { type FakeCodex, fakeCodex } from './codex.ts';
@@ -10,6 +9,7 @@ import { type Home, makeHome, until } from './home.ts';
 import { runHook } from './hook.ts';
 import { alive, answer, type Env, program } from './postbell.ts';
 import { liveCards, openOther, openStarted, type Session } from './session.ts';
+import { tablesOf } from './tables.ts';
 
 const [one, two] = ['01a2359b-9716-7d71-8e13-ff19cf36a487', '01a2359b-9716-7d71-8e13-ff19cf36a488'] as const;
 
@@ -70,18 +70,7 @@ const intake = ({ project, message_id }: Record<string, unknown>) => ({
   idempotency_key: 'k',
 });
 
-/** Every row of every table. */
-function tables(): Record<string, unknown[]> {
-  const file = path.join(home.env.POSTBELL_HOME as string, 'postbell.db');
-  const store = new BetterSqlite3(file, { readonly: true });
-  const names = store
-    .prepare("SELECT name FROM sqlite_schema WHERE type = 'table'")
-    .pluck()
-    .all() as string[];
-  const rows = names.map((name) => [name, store.prepare(`SELECT * FROM ${name}`).all()] as const);
-  store.close();
-  return Object.fromEntries(rows) as Record<string, unknown[]>;
-}
+const tables = () => tablesOf(path.join(home.env.POSTBELL_HOME as string, 'postbell.db'));
 
 describe('binding', () => {
   it('[HOST-139, INB-062, SES-023] is idempotent for one id in either case, refused for another, and before it nothing is registered', async () => {

@@ -9,6 +9,7 @@ import { until } from './home.ts';
 import { changes, examined, type Installation, json, makeInstallation, snapshot } from './installation.ts';
 import { answer, program, root } from './postbell.ts';
 import { processesOf } from './processes.ts';
+import { tablesOf } from './tables.ts';
 
 let at: Installation;
 beforeEach(async () => {
@@ -26,17 +27,7 @@ const startRouter = async () => {
   return started;
 };
 
-/** Every row of every table. */
-function tables(): Record<string, unknown[]> {
-  const database = new BetterSqlite3(path.join(at.data, 'postbell.db'));
-  const names = database
-    .prepare("SELECT name FROM sqlite_schema WHERE type = 'table'")
-    .pluck()
-    .all() as string[];
-  const all = names.map((name) => [name, database.prepare(`SELECT * FROM ${name}`).all()] as const);
-  database.close();
-  return Object.fromEntries(all);
-}
+const tables = () => tablesOf(path.join(at.data, 'postbell.db'));
 
 /** Processes that live in this home, or in one that a probe makes and throws away. */
 const processes = () => processesOf(at.dir).map(({ pid, words }) => [pid, words.join(' ')]);

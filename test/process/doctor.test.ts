@@ -11,6 +11,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
+import { createServer } from 'node:net';
 import path from 'node:path';
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { rowIds } from '../../src/protocol/doctor.ts';
@@ -78,6 +79,29 @@ describe('a sound installation', () => {
       expect([code, stdout]).toEqual([1, '']);
       expect(stderr).toMatch(/^postbell: usage: [^\n]*\n$/);
     }
+  });
+});
+
+describe('a link among the private files', () => {
+  it('is a socket of Codex, where it leads to one or to none any more; to anything else it is not private', async () => {
+    const runtime = path.join(at.data, 'runtime');
+    const link = path.join(runtime, 'codex-01.sock');
+    const socket = path.join(at.dir, 'codex-socket');
+    const listener = createServer().listen(socket);
+    await until('it listens', () => existsSync(socket));
+    const level = async (target: string): Promise<string> => {
+      symlinkSync(target, link);
+      const { row } = await examined(at);
+      rmSync(link);
+      return row('store-permissions').level;
+    };
+    expect(await level(socket)).toBe('pass');
+    listener.close();
+    expect(await level(path.join(at.dir, 'gone'))).toBe('pass');
+    writeFileSync(path.join(at.dir, 'file'), '');
+    expect(await level(path.join(at.dir, 'file'))).toBe('fail');
+    symlinkSync('/nowhere', path.join(runtime, 'notifier-1.lock'));
+    expect((await examined(at)).row('store-permissions').level).toBe('fail');
   });
 });
 

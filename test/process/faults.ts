@@ -199,7 +199,7 @@ const ofProgram: BrokenInstallation[] = [
     row: 'install',
     level: 'warn',
     says: /^PATH names \S+bin\/postbell, which is not there$/,
-    remedy: /npm install -g/,
+    remedy: /npm link\)/,
   },
   {
     fault: 'another version is on PATH',
@@ -230,7 +230,7 @@ const ofProgram: BrokenInstallation[] = [
     row: 'shell-cli',
     level: 'warn',
     says: /finds no postbell on its PATH/,
-    remedy: /^npm install -g /,
+    remedy: /^\(cd \S+ && npm link\)$/,
   },
 ];
 

@@ -40,8 +40,8 @@ it.each([
 it('data in directories that are not there yet: all are made, owner-private', async () => {
   const first = path.join(home.dir, 'a');
   const data = path.join(first, 'b', 'c');
-  const both = [1, 2].map(() => postbell({ ...home.env, POSTBELL_HOME: data }, home.project, poll));
-  for (const { code } of await Promise.all(both)) expect(code).toBe(0);
+  const all = [1, 2, 3, 4].map(() => postbell({ ...home.env, POSTBELL_HOME: data }, home.project, poll));
+  for (const { code } of await Promise.all(all)) expect(code).toBe(0);
   for (const directory of [first, path.dirname(data), data])
     expect(statSync(directory).mode & 0o777).toBe(0o700);
   mkdirSync(path.join(home.dir, 'there'), { mode: 0o755 });

@@ -1,15 +1,19 @@
 // An app-server of our own: on a private socket, in a process group of its own, ended with all that it started there.
 
 import { spawn } from 'node:child_process';
-import { rmSync } from 'node:fs';
+import { lstatSync, rmSync, statSync } from 'node:fs';
 import { connect } from 'node:net';
 import type { Clock } from '../../ports/clock.ts';
+import { beginningOf, quoted } from '../../protocol/json.ts';
 import { endGroup, endOf, guardGroup } from '../process-group.ts';
 import { type AppServer, type AppServerOptions, connectAppServer } from './app-server.ts';
 
 const lookMs = 50;
 /** A loaded machine takes seconds to start it. */
 const startWaitMs = 30_000;
+/** Of its last words; and of the one line that is repeated. */
+const saidCharactersMax = 4_096;
+const lineCharactersMax = 500;
 /** Codex lets a running turn end first, which may take for ever. */
 const killMs = 2_000;
 
@@ -34,13 +38,20 @@ export function startOwnServer(start: OwnServerStart): OwnServer {
   const child = spawn(program, ['app-server', '--listen', `unix://${socketPath}`], {
     cwd: directory,
     env: environment as NodeJS.ProcessEnv,
-    stdio: 'ignore',
+    stdio: ['ignore', 'ignore', 'pipe'],
     detached: true,
+  });
+  let said = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    said = (said + text).slice(-saidCharactersMax);
   });
   const unguard = child.pid === undefined ? undefined : guardGroup(child.pid);
   return {
     pid: child.pid,
-    ended: endOf(child),
+    ended: endOf(child).then((how) => {
+      const why = (child.exitCode ?? 0) === 0 ? '' : errorIn(said);
+      return why === '' ? how : `${how}, and said ${quoted(why)}`;
+    }),
     end: async () => {
       if (child.pid !== undefined)
         await endGroup(child.pid, clock, { beganMs: clock.elapsedMs(), terminateMs: 0, killMs });
@@ -48,6 +59,13 @@ export function startOwnServer(start: OwnServerStart): OwnServer {
       if (await isDead(socketPath)) rmSync(socketPath, { force: true });
     },
   };
+}
+
+/** A backtrace may follow the line that says what failed. */
+function errorIn(said: string): string {
+  const lines = said.trimEnd().split('\n');
+  const line = lines.find((one) => /^error\b/i.test(one)) ?? lines.at(-1) ?? '';
+  return beginningOf(line, lineCharactersMax);
 }
 
 /** Undefined where it ended first, or was not there in time. */
@@ -69,6 +87,17 @@ export async function connectOwnServer(
   return undefined;
 }
 
+/**
+ * Codex makes the socket that it is told to make a link to one elsewhere. Killed with its guard it leaves the link: one behind
+ * which nobody listens is removed.
+ */
+export async function clearLink(socketPath: string): Promise<void> {
+  if (lstatSync(socketPath, { throwIfNoEntry: false })?.isSymbolicLink() !== true) return;
+  const target = statSync(socketPath, { throwIfNoEntry: false });
+  if (target?.isSocket() === false || !(await isDead(socketPath))) return;
+  rmSync(socketPath, { force: true });
+}
+
 /** A socket at which nobody listens: where another runner was faster, it is that one's. */
 function isDead(socketPath: string): Promise<boolean> {
   return new Promise((resolve) => {
@@ -77,6 +106,8 @@ function isDead(socketPath: string): Promise<boolean> {
       socket.destroy();
       resolve(false);
     });
-    socket.on('error', (error: NodeJS.ErrnoException) => resolve(error.code === 'ECONNREFUSED'));
+    socket.on('error', (error: NodeJS.ErrnoException) =>
+      resolve(error.code === 'ECONNREFUSED' || error.code === 'ENOENT'),
+    );
   });
 }

@@ -32,6 +32,8 @@ export function openProxy(program: string, environment: Readonly<Record<string, 
   });
   const stream = Duplex.from({ readable: child.stdout, writable: child.stdin });
   stream.on('error', () => {});
+  // Of the end of a process that was still written to the pair alone may never hear.
+  child.once('close', () => stream.destroy());
   return {
     stream,
     ended,

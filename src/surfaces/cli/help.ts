@@ -94,12 +94,12 @@ const manuals: Readonly<Record<string, Manual>> = {
       ['[--replace]', 'write anew what is there'],
       ['[--json]', 'the answer, or a failure, as JSON'],
     ],
-    example: 'postbell agent setup claude --principal reviewer',
+    example: "postbell agent setup acp --principal critic --command 'my-agent --acp'",
   },
   host: {
     words: 'host claude|codex|acp',
     about:
-      'claude: the channel of a session, as a server that Claude Code starts; codex, acp: a session of its own, which it starts and rings',
+      'claude: the channel of a session, as a server that Claude Code starts; codex, acp (any agent, gemini too): a session of its own, which it starts and rings',
     flags: [['--config FILE', 'what agent setup wrote']],
     example: 'postbell host acp --config ~/.local/state/postbell/hosts/gemini.json',
   },

@@ -20,7 +20,7 @@ export function hostsConfig({ hostConfigs }: DoctorFacts): Finding {
     const known = configuredHosts.find((one) => one === host);
     const unknown = `${file.path} is of no host that has one (${configuredHosts.join(', ')})`;
     const wrong = known === undefined ? unknown : wrongIn(file, known);
-    return wrong === undefined ? [] : [{ level: 'warn' as const, text: wrong, hint: remedyOf(file) }];
+    return wrong === undefined ? [] : [{ level: 'warn' as const, text: wrong, hint: remedyOf(file, known) }];
   });
   return worst(findings, { level: 'pass', text: `${files.length} private and valid` });
 }
@@ -35,10 +35,14 @@ function wrongIn({ path: file, text, stale }: HostFile, host: ConfiguredHost): s
   return stale === undefined ? undefined : `stale: ${file} names ${stale}`;
 }
 
-function remedyOf({ path: file, text, stale }: HostFile): string {
+function remedyOf({ path: file, text, stale }: HostFile, host: ConfiguredHost | undefined): string {
   if (text.state === 'insecure') return `chmod 600 ${shellWord(file)}, if it is yours`;
-  const again = `postbell agent setup ${shellWord(path.basename(file, '.json'))} --replace`;
-  return stale === undefined ? `mend or remove ${shellWord(file)}` : `${again}, or bring back what it names`;
+  const config = host !== undefined && text.state === 'found' && readHostConfig(host, text.value);
+  if (stale === undefined || !config || isRefusal(config)) return `mend or remove ${shellWord(file)}`;
+  const { principal_id, command = [] } = config;
+  const started = command.length === 0 ? '' : ` --command ${shellWord(command.map(shellWord).join(' '))}`;
+  const again = `postbell agent setup ${host} --principal ${shellWord(principal_id)}${started} --replace`;
+  return `${again}, or bring back what it names`;
 }
 
 export function claudeChannel({ channel, claude }: DoctorFacts): Finding {

@@ -12,8 +12,11 @@ import {
 
 const nodeMajorMin = 20;
 
+/** As the README installs it; `npm unlink -g postbell` takes it away again. */
+const linkLine = (directory: string): string => `(cd ${shellWord(directory)} && npm link)`;
+
 export function install({ programs, claude, codex, version, packageDirectory }: DoctorFacts): Finding {
-  const again = `npm install -g ${shellWord(packageDirectory)}`;
+  const again = linkLine(packageDirectory);
   const findings = programs
     .filter(({ missing }) => missing)
     .map(
@@ -75,6 +78,6 @@ export function shellCli({ shell, packageDirectory }: DoctorFacts): Finding {
     : {
         level: 'warn',
         text: 'a login shell finds no postbell on its PATH',
-        hint: `npm install -g ${shellWord(packageDirectory)}`,
+        hint: linkLine(packageDirectory),
       };
 }
