@@ -2,6 +2,7 @@
 
 import type { Feed } from './feed.ts';
 import type { Fallbacks, Messages, Receipts, Reminders, Tasks, Waiting } from './mail.ts';
+import type { Devices, Gate, Places } from './peers.ts';
 import type { Attempts, Identity, Routers, Sessions } from './presence.ts';
 import type { Releases } from './releases.ts';
 import type { Failures, Listener, Notices } from './ringing.ts';
@@ -36,4 +37,7 @@ export interface Tx {
   readonly failures: Failures;
   readonly routers: Routers;
   readonly releases: Releases;
+  readonly places: Places;
+  readonly devices: Devices;
+  readonly gate: Gate;
 }

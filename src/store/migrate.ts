@@ -8,8 +8,9 @@ import wholeMail from './sql/002-whole-mail.sql';
 import meantMail from './sql/003-mail-meant-for-a-session.sql';
 import stopGate from './sql/004-the-stop-gate.sql';
 import codex from './sql/005-codex.sql';
+import otherMachines from './sql/006-other-machines.sql';
 
-const migrations: readonly string[] = [localMail, wholeMail, meantMail, stopGate, codex];
+const migrations: readonly string[] = [localMail, wholeMail, meantMail, stopGate, codex, otherMachines];
 
 /** The schema of this release. */
 export const schemaKnown = migrations.length;

@@ -10,15 +10,18 @@ import { Fault } from '../protocol/errors.ts';
 import { limits } from '../protocol/limits.ts';
 import { attempts } from './attempts.ts';
 import { Database, isBusy, storeFault } from './database.ts';
+import { devices } from './devices.ts';
 import { failures } from './failures.ts';
 import { fallbacks } from './fallbacks.ts';
 import { feed } from './feed.ts';
+import { gate } from './gate.ts';
 import { groupCommits } from './group.ts';
 import { identity } from './identity.ts';
 import { listener } from './listener.ts';
 import { messages } from './messages.ts';
 import { migrate, needsMigration } from './migrate.ts';
 import { notices } from './notices.ts';
+import { places } from './places.ts';
 import { createPrivateFile } from './private-file.ts';
 import { receipts } from './receipts.ts';
 import { releases } from './releases.ts';
@@ -136,6 +139,9 @@ function aggregates(database: Database, clock: Clock): Tx {
     failures: failures(database),
     routers: routers(database),
     releases: releases(database),
+    places: places(database),
+    devices: devices(database),
+    gate: gate(database),
   };
 }
 
