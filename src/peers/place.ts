@@ -1,0 +1,13 @@
+import type { Place } from '../ports/peers.ts';
+import type { Random } from '../ports/random.ts';
+import type { Tx } from '../ports/store.ts';
+import { hex } from '../protocol/id.ts';
+
+/** This data directory's queues: made once. */
+export function ownPlace(tx: Tx, random: Random): Place {
+  const known = tx.places.get();
+  if (known !== undefined) return known;
+  const place = { device: hex(random.bytes(16)), door: hex(random.bytes(16)) };
+  tx.places.set(place);
+  return place;
+}
