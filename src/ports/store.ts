@@ -2,6 +2,7 @@
 
 import type { Feed } from './feed.ts';
 import type { Fallbacks, Messages, Receipts, Reminders, Tasks, Waiting } from './mail.ts';
+import type { Pairing } from './pairing.ts';
 import type { Devices, Gate, Places } from './peers.ts';
 import type { Attempts, Identity, Routers, Sessions } from './presence.ts';
 import type { Releases } from './releases.ts';
@@ -40,4 +41,5 @@ export interface Tx {
   readonly places: Places;
   readonly devices: Devices;
   readonly gate: Gate;
+  readonly pairing: Pairing;
 }

@@ -21,6 +21,7 @@ import { listener } from './listener.ts';
 import { messages } from './messages.ts';
 import { migrate, needsMigration } from './migrate.ts';
 import { notices } from './notices.ts';
+import { pairing } from './pairing.ts';
 import { places } from './places.ts';
 import { createPrivateFile } from './private-file.ts';
 import { receipts } from './receipts.ts';
@@ -142,6 +143,7 @@ function aggregates(database: Database, clock: Clock): Tx {
     places: places(database),
     devices: devices(database),
     gate: gate(database),
+    pairing: pairing(database),
   };
 }
 
