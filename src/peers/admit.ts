@@ -67,7 +67,8 @@ export class Gate {
     const closed = isRefusal(identity) ? identity : isRefusal(policy) ? policy : undefined;
     if (closed !== undefined || isRefusal(identity) || isRefusal(policy))
       return this.#allLater(arrivals, closed?.message);
-    const asked = (key: string): boolean => this.#ground.store.read((tx) => tx.pairing.awaits(key));
+    const asked = (key: string): boolean =>
+      this.#ground.store.read((tx) => tx.pairing.asked.of(key) !== undefined);
     try {
       this.#shut = undefined;
       const looked = arrivals.map((arrival) => this.#look(inspect(arrival, { identity, policy, asked })));

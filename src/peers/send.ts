@@ -12,6 +12,7 @@ import { utf8Bytes } from '../protocol/json.ts';
 import { limits } from '../protocol/limits.ts';
 import { needsNoAnswer } from '../protocol/loop-guard.ts';
 import type { Message } from '../protocol/message.ts';
+import { foldPetname } from '../protocol/names/petname.ts';
 import type { SendRequest } from '../protocol/requests.ts';
 import type { Presence } from '../protocol/session.ts';
 import type { DeliveryState } from '../protocol/states.ts';
@@ -169,4 +170,8 @@ function answerOf(
   };
 }
 
-const isAsked = (_tx: Tx, _name: string): boolean => false;
+/** Whether the operator asked somebody to pair whom he will call so. */
+const isAsked = (tx: Tx, name: string): boolean =>
+  tx.pairing.asked
+    .all()
+    .some((asked) => foldPetname(asked.name) === foldPetname(name) || asked.peer_key === name);

@@ -1,7 +1,7 @@
 // The account's identity and whom it trusts, as the owner's files say at this moment.
 
 import type { Result } from '../protocol/errors.ts';
-import type { Policy } from '../protocol/policy.ts';
+import type { Policy, TrustedPeer } from '../protocol/policy.ts';
 import type { Signer } from './relay.ts';
 
 export interface Identity extends Signer {
@@ -17,4 +17,23 @@ export interface Account {
    * `insecure_path` where it cannot be read or is no policy, naming the file.
    */
   policy(): Result<Policy>;
+}
+
+export interface IdentityFile {
+  /**
+   * Writes the seed in one step: of several writers one wins, and a reader sees it whole. Refusal `conflict` where there is one and
+   * it is not to be replaced; faults of the path.
+   */
+  create(seed: Uint8Array, options: { replace: boolean }): Result<{ key: string; path: string }>;
+}
+
+/** The one way by which Postbell itself changes whom the account trusts. Faults where it cannot be locked or written. */
+export interface PolicyFile {
+  /**
+   * The same name and key again changes nothing. Refusal `conflict` where the name has another key or the key another name:
+   * nothing is rekeyed silently. Refusals of `Account.policy`; `invalid_request` for a name or key that can be none.
+   */
+  add(peer: { name: string; key: string }): Promise<Result<TrustedPeer>>;
+  /** Undefined where the key is nobody's. */
+  remove(key: string): Promise<Result<TrustedPeer | undefined>>;
 }

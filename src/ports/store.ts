@@ -2,6 +2,7 @@
 
 import type { Feed } from './feed.ts';
 import type { Fallbacks, Messages, Receipts, Reminders, Tasks, Waiting } from './mail.ts';
+import type { Pairing } from './pairing.ts';
 import type { Devices, FactsOut, Gate, LinkRecords, Outbox, Places } from './peers.ts';
 import type { Attempts, Identity, Routers, Sessions } from './presence.ts';
 import type { Releases } from './releases.ts';
@@ -43,4 +44,5 @@ export interface Tx {
   readonly outbox: Outbox;
   readonly factsOut: FactsOut;
   readonly linkRecords: LinkRecords;
+  readonly pairing: Pairing;
 }

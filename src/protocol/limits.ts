@@ -24,6 +24,23 @@ export const limits = {
   elsewhereCountMax: 5,
   detailCharactersMax: 1_000,
   failuresMax: 64,
+  /** Of strangers that ask to pair, and how long each is kept. */
+  pairRequestsMax: 64,
+  pairRequestKeptMs: 604_800_000,
+  /** Of requests that the operator made. Kept for their own way, the time at the other side, and the way of the answer. */
+  pairAskedMax: 128,
+  pairAskedKeptMs: 1_814_400_000,
+  /** Of pairing records on their way, and how long each may take. */
+  controlJobsMax: 128,
+  controlKeptMs: 604_800_000,
+  controlRetryMsMin: 2_000,
+  controlRetryMsMax: 300_000,
+  /** Of pairing notices to one session. */
+  pairingNoticeEveryMs: 60_000,
+  /** After one that its host did not take. */
+  pairingNoticeAgainMs: 300_000,
+  /** For a person to answer what his host asks him. */
+  confirmationWaitMs: 600_000,
   replyWaitMsMax: 30_000,
   commandReplyWaitMsMax: 300_000,
   hopsMax: 31,

@@ -9,8 +9,17 @@ import meantMail from './sql/003-mail-meant-for-a-session.sql';
 import stopGate from './sql/004-the-stop-gate.sql';
 import codex from './sql/005-codex.sql';
 import otherMachines from './sql/006-other-machines.sql';
+import pairing from './sql/007-pairing.sql';
 
-const migrations: readonly string[] = [localMail, wholeMail, meantMail, stopGate, codex, otherMachines];
+const migrations: readonly string[] = [
+  localMail,
+  wholeMail,
+  meantMail,
+  stopGate,
+  codex,
+  otherMachines,
+  pairing,
+];
 
 /** The schema of this release. */
 export const schemaKnown = migrations.length;

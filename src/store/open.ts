@@ -23,6 +23,7 @@ import { messages } from './messages.ts';
 import { migrate, needsMigration } from './migrate.ts';
 import { notices } from './notices.ts';
 import { outbox } from './outbox.ts';
+import { pairing } from './pairing.ts';
 import { places } from './places.ts';
 import { createPrivateFile } from './private-file.ts';
 import { receipts } from './receipts.ts';
@@ -147,6 +148,7 @@ function aggregates(database: Database, clock: Clock): Tx {
     outbox: outbox(database),
     factsOut: factsOut(database),
     linkRecords: linkRecords(database),
+    pairing: pairing(database),
   };
 }
 
