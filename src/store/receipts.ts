@@ -1,4 +1,4 @@
-import type { FactRow, NewReceipt, Receipts } from '../ports/mail.ts';
+import type { FactRow, NewLinkFact, NewReceipt, Receipts } from '../ports/mail.ts';
 import { limits } from '../protocol/limits.ts';
 import type { MessageReceipt } from '../protocol/receipts.ts';
 import type { Database, Row } from './database.ts';
@@ -88,32 +88,7 @@ export function receipts(database: Database): Receipts {
       if (told !== undefined)
         database.run(tellPeer, { ...told, at_ms: Date.parse(recorded_at), delivery_id });
     },
-    insertLinkFact: (row, eventId) => {
-      const { delivery_id, recorded_at, receipt_id } = row;
-      const inserted = database.run(
-        `INSERT OR IGNORE INTO receipt (receipt_id, delivery_id, receipt_kind, idempotency_key, value, actor, recorded_at,
-           source, peer_key, peer_recorded_at)
-         SELECT :receipt_id, :delivery_id, :receipt_kind, :idempotency_key, :value, :actor, :recorded_at, :source, :peer_key,
-           :peer_recorded_at
-         WHERE (SELECT count(*) FROM receipt WHERE delivery_id = :delivery_id) < :most`,
-        {
-          receipt_id,
-          delivery_id,
-          receipt_kind: row.receipt_kind,
-          idempotency_key: row.idempotency_key,
-          value: row.value,
-          actor: row.actor,
-          recorded_at,
-          source: row.source,
-          peer_key: row.source === 'peer' ? row.peer_key : null,
-          peer_recorded_at: row.source === 'peer' ? row.peer_recorded_at : null,
-          most: limits.peerFactsMax,
-        },
-      );
-      if (inserted === 0) return false;
-      database.run(tellSender, { event_id: eventId, recorded_at, receipt_id, delivery_id });
-      return true;
-    },
+    insertLinkFact: (row, eventId) => insertLinkFact(database, row, eventId),
     facts: (delivery) => [
       ...database.all(attemptFacts, delivery).map((row) => present(row) as unknown as FactRow),
       ...database
@@ -126,4 +101,31 @@ export function receipts(database: Database): Receipts {
         .map((row) => present(row) as unknown as FactRow),
     ],
   };
+}
+
+function insertLinkFact(database: Database, row: NewLinkFact, eventId: string): boolean {
+  const { delivery_id, recorded_at, receipt_id } = row;
+  const inserted = database.run(
+    `INSERT OR IGNORE INTO receipt (receipt_id, delivery_id, receipt_kind, idempotency_key, value, actor, recorded_at,
+           source, peer_key, peer_recorded_at)
+         SELECT :receipt_id, :delivery_id, :receipt_kind, :idempotency_key, :value, :actor, :recorded_at, :source, :peer_key,
+           :peer_recorded_at
+         WHERE (SELECT count(*) FROM receipt WHERE delivery_id = :delivery_id) < :most`,
+    {
+      receipt_id,
+      delivery_id,
+      receipt_kind: row.receipt_kind,
+      idempotency_key: row.idempotency_key,
+      value: row.value,
+      actor: row.actor,
+      recorded_at,
+      source: row.source,
+      peer_key: row.source === 'peer' ? row.peer_key : null,
+      peer_recorded_at: row.source === 'peer' ? row.peer_recorded_at : null,
+      most: limits.peerFactsMax,
+    },
+  );
+  if (inserted === 0) return false;
+  database.run(tellSender, { event_id: eventId, recorded_at, receipt_id, delivery_id });
+  return true;
 }

@@ -72,8 +72,7 @@ function reading(database: Database): Omit<Sessions, keyof (Writing & OfPrincipa
         project,
         JSON.stringify(ids),
       ),
-    cards: (project, nowMs, count) =>
-      cards(database, project, nowMs, count).map(({ bell: _, ...card }) => card),
+    cards: (project, nowMs, count) => cards(database, project, nowMs, count).map(withoutBell),
     cardsAnywhere: (nowMs, count) => cards(database, undefined, nowMs, count),
     checkpoint: (project, principal) =>
       database.get(
@@ -231,4 +230,8 @@ function cards(
     generation: generation as number,
     lease_expires_at_ms: lease_expires_at_ms as number,
   }));
+}
+
+function withoutBell({ bell: _bell, ...card }: Card & { bell: Bell }): Card {
+  return card;
 }
