@@ -1,7 +1,6 @@
 // Pairing and route records on their way. A row holds what is to be said and never a signature: each attempt is signed afresh with
 // its own time, so that a record may go out after any delay up to its expiry.
 
-import { uuidOf } from '../crypto/uuid.ts';
 import type { ControlJob, ControlKind, Route } from '../ports/pairing.ts';
 import type { Place } from '../ports/peers.ts';
 import type { Random } from '../ports/random.ts';
@@ -10,10 +9,11 @@ import { assert } from '../protocol/assert.ts';
 import { Refusal } from '../protocol/errors.ts';
 import { hex } from '../protocol/id.ts';
 import { limits } from '../protocol/limits.ts';
+import { uuidText } from '../protocol/wire/bytes.ts';
 import type { WireRecord } from '../protocol/wire/record.ts';
 
 /** A fresh id of a record, as text. */
-export const newRecordId = (random: Random): string => uuidOf(hex(random.bytes(16)));
+export const newRecordId = (random: Random): string => uuidText(random.bytes(16));
 
 export interface NewJob {
   kind: ControlKind;

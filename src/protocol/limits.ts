@@ -120,4 +120,7 @@ export const limits = {
   acpStartWaitMs: 60_000,
   /** Reservations in a row that a channel was written to in vain: the next notice also goes to the listener. */
   channelUnansweredMax: 2,
+  /** A peer counts as live below it, and as away through the other. */
+  peerLiveMs: 90_000,
+  peerAwayMs: 259_200_000,
 } as const;
