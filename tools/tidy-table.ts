@@ -91,6 +91,7 @@ export const layers: Readonly<Record<string, Layer>> = {
         'companion-start',
         'injected',
         'runner',
+        'pairing',
       ],
     },
   },
@@ -196,11 +197,12 @@ export const bundles: Readonly<Record<string, readonly string[]>> = {
     '@pinojs/*',
     'ws',
   ],
-  'mcp.cjs': ['better-sqlite3', '@modelcontextprotocol/*', 'zod'],
+  'mcp.cjs': ['better-sqlite3', '@modelcontextprotocol/*', 'zod', '@noble/*'],
   'host.cjs': ['better-sqlite3', '@modelcontextprotocol/*', 'zod'],
   'acp.cjs': ['better-sqlite3', '@agentclientprotocol/*', 'zod'],
   'codex.cjs': ['better-sqlite3', 'ws'],
   'companion.cjs': ['better-sqlite3'],
+  'peer.cjs': ['better-sqlite3', '@noble/*'],
   'claude.cjs': [],
 };
 

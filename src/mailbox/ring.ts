@@ -18,6 +18,7 @@ import { type Rang, recordOutcome } from './outcome.ts';
 import { atMost, pause } from './patience.ts';
 import { currentReservation, openReservation } from './reserve.ts';
 import { ringOnce } from './ring-once.ts';
+import { ringForPairing } from './ring-pairing.ts';
 
 /** The session that rings, and its project. */
 export interface Ringing {
@@ -36,10 +37,21 @@ const busyLookMs = 1_000;
 const writeWaitMs = 1_000;
 
 /**
- * One round of the notifier: rings if something is due.
+ * One round of the notifier: rings if something is due, for mail first and then for pairing.
  * @returns when to look again at the latest; undefined where nothing waits.
  */
 export async function reconcile(
+  desk: RingDesk,
+  ringing: Ringing,
+  bell: Bell,
+  onFault: OnFault,
+): Promise<number | undefined> {
+  const mail = await ringForMail(desk, ringing, bell, onFault);
+  const pairing = await ringForPairing(desk, ringing.caller.session, bell);
+  return mail === undefined || pairing === undefined ? (mail ?? pairing) : Math.min(mail, pairing);
+}
+
+async function ringForMail(
   desk: RingDesk,
   ringing: Ringing,
   bell: Bell,

@@ -1,17 +1,13 @@
-// This data directory among those of the account: its device, and the door that strangers knock at. Both are made at first need.
-
 import type { Place } from '../ports/peers.ts';
 import type { Random } from '../ports/random.ts';
 import type { Tx } from '../ports/store.ts';
 import { hex } from '../protocol/id.ts';
 
-const newId = (random: Random): string => hex(random.bytes(16));
-
-/** The place, made where there is none. */
-export function ensurePlace(tx: Tx, random: Random): Place {
+/** This data directory's queues: made once. */
+export function ownPlace(tx: Tx, random: Random): Place {
   const known = tx.places.get();
   if (known !== undefined) return known;
-  const place = { device: newId(random), door: newId(random) };
+  const place = { device: hex(random.bytes(16)), door: hex(random.bytes(16)) };
   tx.places.set(place);
   return place;
 }
@@ -21,8 +17,8 @@ export function replaceQueue(
   tx: Tx,
   { random, key, of, at }: { random: Random; key: string; of: keyof Place; at: string },
 ): Place {
-  const former = ensurePlace(tx, random);
-  const place = { ...former, [of]: newId(random) };
+  const former = ownPlace(tx, random);
+  const place = { ...former, [of]: hex(random.bytes(16)) };
   tx.places.retire(`${key}.${former[of]}`, at);
   tx.places.set(place);
   return place;

@@ -94,7 +94,7 @@ function readKeyFile(file: string): Result<string> {
     return refuse(
       'identity_unavailable',
       code === 'ENOENT' || code === 'ENOTDIR'
-        ? `there is no key at ${file}`
+        ? `there is no key at ${file}; postbell identity create makes one`
         : `${file} cannot be read (${code})`,
     );
   }
@@ -108,7 +108,7 @@ export function identityFile(file: string): IdentityFile {
       if (replace) replacePrivateFile(file, text);
       else if (!createPrivateOnce(file, text))
         return new Refusal(
-          'conflict',
+          'invalid_request',
           `there is a key already: ${file}; --force replaces it, and every peer must be paired with anew`,
           { path: file },
         );

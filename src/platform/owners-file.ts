@@ -15,6 +15,7 @@ import {
 import path from 'node:path';
 import { Refusal, type Result } from '../protocol/errors.ts';
 import { limits } from '../protocol/limits.ts';
+import { createPrivateOnce, ensureDirectory } from './files.ts';
 
 const othersWriteMask = 0o022;
 const linksMax = 40;
@@ -72,4 +73,10 @@ export function realTarget(file: string): string {
     at = path.resolve(path.dirname(at), readlinkSync(at));
   }
   return at;
+}
+
+/** Makes it where there is none, for this account alone. */
+export function createOwnersFile(file: string, text: string): void {
+  ensureDirectory(path.dirname(file));
+  createPrivateOnce(realTarget(file), text);
 }

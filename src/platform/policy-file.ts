@@ -12,7 +12,7 @@ import { limits } from '../protocol/limits.ts';
 import type { Policy, TrustedPeer } from '../protocol/policy.ts';
 import { emptyPolicy, petnameFault, withoutPeer, withPeer } from '../protocol/policy-text.ts';
 import { isKey, policyOf } from './account.ts';
-import { createPrivateOnce, ensureDirectory, fileFault, replaceOwnersFile } from './files.ts';
+import { ensureDirectory, fileFault, replaceOwnersFile } from './files.ts';
 import { readOwnersFile, realTarget } from './owners-file.ts';
 
 const lockRetryMs = 20;
@@ -54,12 +54,6 @@ export function policyFileAt(
         return { answer: peer, ...(peer && { text: withoutPeer(text, peer.name) }) };
       }),
   };
-}
-
-/** Makes the file, empty, where there is none. */
-export function createPolicyFile(file: string): void {
-  ensureDirectory(path.dirname(file));
-  createPrivateOnce(targetOf(file), emptyPolicy);
 }
 
 function adding(

@@ -21,8 +21,8 @@ export interface Account {
 
 export interface IdentityFile {
   /**
-   * Writes the seed in one step: of several writers one wins, and a reader sees it whole. Refusal `conflict` where there is one and
-   * it is not to be replaced; faults of the path.
+   * Writes the seed in one step: of several writers one wins, and a reader sees it whole. Refusal `invalid_request` where there is one
+   * and it is not to be replaced; faults of the path.
    */
   create(seed: Uint8Array, options: { replace: boolean }): Result<{ key: string; path: string }>;
 }

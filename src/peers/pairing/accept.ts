@@ -6,7 +6,7 @@ import type { PairRequestRow } from '../../ports/pairing.ts';
 import { isRefusal, type Refusal, type Result } from '../../protocol/errors.ts';
 import { quoted } from '../../protocol/json.ts';
 import { type NewJob, newRecordId, putJob, roomFor } from '../control.ts';
-import { ensurePlace } from '../place.ts';
+import { ownPlace } from '../place.ts';
 import { claimedName, expire, halfDone, type PairingGround, requestNamed } from './ground.ts';
 
 export interface AcceptRequest {
@@ -106,7 +106,7 @@ function confirm(
   const { requests, notices, asked, jobs } = tx.pairing;
   const pending = requests.of(seen.peer_key) ?? seen;
   const { peer_key, device, relays, suites, arrived_ms } = pending;
-  ensurePlace(tx, random);
+  ownPlace(tx, random);
   release(tx, seen);
   putJob(tx, { random, nowMs }, jobOf(pending, newRecordId(random), name));
   tx.devices.heard({ peer_key, device, heard_ms: arrived_ms, route: { relays, suites } });

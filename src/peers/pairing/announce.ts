@@ -2,7 +2,7 @@
 
 import { isRefusal, type Result } from '../../protocol/errors.ts';
 import { putRoutes } from '../control.ts';
-import { ensurePlace } from '../place.ts';
+import { ownPlace } from '../place.ts';
 import type { PairingGround } from './ground.ts';
 
 /** @returns whether there was anything to tell */
@@ -16,7 +16,7 @@ export async function announceRoute(
   const policy = account.policy();
   if (isRefusal(policy)) return policy;
   const told = await store.write((tx) => {
-    const { device } = ensurePlace(tx, random);
+    const { device } = ownPlace(tx, random);
     const route = JSON.stringify({ key: identity.key, device, relays, suites });
     const before = tx.pairing.announced();
     if (before === route) return false;

@@ -12,7 +12,7 @@ import { limits } from '../../protocol/limits.ts';
 import type { Policy } from '../../protocol/policy.ts';
 import { petnameFault } from '../../protocol/policy-text.ts';
 import { type NewJob, newRecordId, putJob, roomFor } from '../control.ts';
-import { ensurePlace } from '../place.ts';
+import { ownPlace } from '../place.ts';
 import { claimedName, expire, type PairingGround } from './ground.ts';
 
 export interface AskRequest {
@@ -122,7 +122,7 @@ function put(
   const job: NewJob = { kind: 'pair_request', peer_key: key, queue: door, relays, record_id, name: claimed };
   const full = roomFor(tx, nowMs, job);
   if (full !== undefined) return full;
-  ensurePlace(tx, random);
+  ownPlace(tx, random);
   putJob(tx, { random, nowMs }, job);
   tx.pairing.asked.put({ peer_key: key, request_id: record_id, name, asked_ms: nowMs });
   return record_id;

@@ -1,10 +1,12 @@
 // Who asks to be admitted, as the operator decides by it.
 
 import { fingerprint, pairCode } from '../../crypto/fingerprint.ts';
+import type { Tx } from '../../ports/store.ts';
 import { isRefusal, type Result } from '../../protocol/errors.ts';
+import { limits } from '../../protocol/limits.ts';
 import { foldPetname, ownName } from '../../protocol/names/petname.ts';
 import { resembles } from '../../protocol/names/resemblance.ts';
-import { expire, type PairingGround } from './ground.ts';
+import type { PairingGround } from './ground.ts';
 
 export interface ShownRequest {
   /** What it calls itself: data of a stranger. */
@@ -28,12 +30,13 @@ export async function requests(
   if (isRefusal(identity)) return identity;
   const policy = account.policy();
   if (isRefusal(policy)) return policy;
-  const rows = await store.write((tx) => {
-    expire(tx, clock.nowMs());
-    const all = tx.pairing.requests.all();
-    if (byOperator) tx.pairing.requests.markListed(all.map(({ peer_key }) => peer_key));
-    return all;
-  });
+  const current = (tx: Tx) =>
+    tx.pairing.requests
+      .all()
+      .filter(({ arrived_ms }) => clock.nowMs() - arrived_ms <= limits.pairRequestKeptMs);
+  const rows = store.read(current);
+  const unlisted = rows.filter(({ listed }) => !listed).map(({ peer_key }) => peer_key);
+  if (byOperator && unlisted.length > 0) await store.write((tx) => tx.pairing.requests.markListed(unlisted));
   const names = [...policy.peers.map(({ name }) => name), ownName];
   const likened = (claimed: string): string | undefined =>
     names.find((name) => foldPetname(name) === foldPetname(claimed)) ??
