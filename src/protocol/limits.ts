@@ -141,7 +141,4 @@ export const limits = {
   peerLongAwayMs: 86_400_000,
   /** Ids remembered of records that are no messages, for each peer, and for all strangers. */
   replayIdsMax: 4_096,
-  /** A peer counts as live below it, and as away through the other. */
-  peerLiveMs: 90_000,
-  peerAwayMs: 259_200_000,
 } as const;

@@ -6,7 +6,7 @@ import { keyBytes } from '../../src/crypto/key-text.ts';
 import type { Caller } from '../../src/mailbox/desk.ts';
 import { endForPeer } from '../../src/peers/carry.ts';
 import { takeControl } from '../../src/peers/pairing/take.ts';
-import { ensurePlace } from '../../src/peers/place.ts';
+import { ownPlace } from '../../src/peers/place.ts';
 import type { Account, Identity, PolicyFile } from '../../src/ports/account.ts';
 import type { Log } from '../../src/ports/log.ts';
 import { Refusal, type Result } from '../../src/protocol/errors.ts';
@@ -59,7 +59,7 @@ export class World {
     const scene = await openScene({ clock: this.clock, seed: 100 + this.machines.length });
     const seed = seedOf(number);
     const identity: Identity = { ...signerOf(seed), seed };
-    const place = await scene.store.write((tx) => ensurePlace(tx, scene.random));
+    const place = await scene.store.write((tx) => ownPlace(tx, scene.random));
     const own = options.own ?? this.relays;
     const machine: Machine = Object.assign(scene, {
       name,

@@ -3,7 +3,7 @@
 
 import { Gate } from '../../peers/admit.ts';
 import { endForPeer, expireEntries } from '../../peers/carry.ts';
-import { ensurePlace } from '../../peers/place.ts';
+import { ownPlace } from '../../peers/place.ts';
 import { rerouteEntries, routeEntries } from '../../peers/route.ts';
 import type { Relay, RelayFailure } from '../../ports/relay.ts';
 import { describeError, isRefusal } from '../../protocol/errors.ts';
@@ -113,8 +113,7 @@ export class Link {
     this.#why = isRefusal(identity) ? identity.message : undefined;
     if (isRefusal(identity)) return undefined;
     const place =
-      store.read((tx) => tx.places.get()) ??
-      (await store.write((tx) => ensurePlace(tx, this.#ground.random)));
+      store.read((tx) => tx.places.get()) ?? (await store.write((tx) => ownPlace(tx, this.#ground.random)));
     return { identity, place };
   }
 
