@@ -328,6 +328,33 @@ describe('a request', () => {
   });
 });
 
+describe('what was asked', () => {
+  it('is at most 128 at a time, and is answered within 21 days or not at all', async () => {
+    await asks();
+    const nowMs = clock.nowMs();
+    await a.store.write((tx) => {
+      for (let n = 1; n < limits.pairAskedMax; n += 1)
+        tx.pairing.asked.put({
+          peer_key: String(n).padStart(43, '0'),
+          request_id: '00000000-0000-0000-0000-000000000000',
+          name: `n${n}`,
+          asked_ms: nowMs,
+        });
+    });
+    const carol = await openAccount(clock);
+    const target = await carol.address();
+    expect(refused(await ask(a, { target, name: 'carol' })).code).toBe('outbox_full');
+    await asks();
+    const { request_id } = await asks();
+    await clock.advance(limits.pairAskedKeptMs);
+    const answer = await acceptanceFrom(b, a, request_id);
+    await clock.advance(1);
+    await takeControl(a, answer, 'device');
+    expect(a.peers).toEqual({});
+    expect(ok(await ask(a, { target, name: 'carol' }))).toMatchObject({ name: 'carol' });
+  });
+});
+
 describe('accepting', () => {
   it('[PEER-038] is refused before trust changes where the control outbox is full', async () => {
     await asks();
