@@ -216,6 +216,16 @@ const defaults: [Name, number, () => Promise<unknown[]>][] = [
 /** Met by another way than one argument; the test that meets it, which writes the number. */
 const elsewhere: Partial<Record<Name, [number: string, file: string]>> = {
   nativeEnvelopeBytesMax: ['16_384', 'contract/whole.test.ts'],
+  pairRequestsMax: ['64', 'contract/pairing.test.ts'],
+  pairRequestKeptMs: ['7 days', 'contract/pairing.test.ts'],
+  pairAskedMax: ['128', 'contract/pairing.test.ts'],
+  pairAskedKeptMs: ['21 days', 'contract/pairing.test.ts'],
+  controlJobsMax: ['128', 'contract/control-jobs.test.ts'],
+  controlKeptMs: ['7 days', 'contract/control-jobs.test.ts'],
+  controlRetryMsMin: ['2 s', 'contract/control-jobs.test.ts'],
+  controlRetryMsMax: ['300_000', 'contract/control-jobs.test.ts'],
+  pairingNoticeEveryMs: ['59_999', 'contract/pairing-notices.test.ts'],
+  pairingNoticeAgainMs: ['300_000', 'contract/pairing-notices.test.ts'],
   sourceHostCharactersMax: ['65', 'process/source-host.test.ts'],
   adapterReceiptBytesMax: ['16_385', 'contract/router.test.ts'],
   hopsMax: ['31', 'contract/loop-guard.test.ts'],

@@ -22,7 +22,7 @@ export interface PairingGround {
   /** What this account claims to be called, where its owner said so. */
   name?: string | undefined;
   /** Ends all that is on its way to a key that is no peer any more, with the reason `peer_removed`. */
-  endOutbox(tx: Tx, peerKey: string, at: string): void;
+  endOutbox(tx: Tx, peerKey: string): void;
 }
 
 /** The own name in pairing records: what its owner says, else the first characters of the key. Refuses one that nobody would take. */

@@ -79,7 +79,7 @@ function leftOver({ store }: PairingGround, key: string): Result<{ name: string;
 }
 
 function forget(tx: Tx, ground: PairingGround, key: string): void {
-  ground.endOutbox(tx, key, new Date(ground.clock.nowMs()).toISOString());
+  ground.endOutbox(tx, key);
   tx.devices.forget(key);
   tx.pairing.asked.remove(key);
   tx.pairing.jobs.removeTo(key);
