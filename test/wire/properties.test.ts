@@ -7,6 +7,7 @@ import { ownKeysOf } from '../../src/crypto/exchange-key.ts';
 import { deriveKeyPair, hpkeOpen, hpkeSeal } from '../../src/crypto/hpke.ts';
 import { readRequestSignature, signRequest, verifyRequest } from '../../src/crypto/http-signature.ts';
 import { signatureBytes } from '../../src/crypto/key-text.ts';
+import { publicKeyOf } from '../../src/crypto/platform-key.ts';
 import { signRecord, verifyRecord } from '../../src/crypto/record.ts';
 import { openCard } from '../../src/crypto/sealed-card.ts';
 import { openItem, sealItem } from '../../src/crypto/sealed-item.ts';
@@ -256,7 +257,8 @@ describe('any bytes', () => {
         const secret = new Uint8Array(
           Buffer.from(own.secret.export({ format: 'jwk' }).d as string, 'base64url'),
         );
-        const ours = hpkeSeal(own, ikm, { info, aad }, plaintext);
+        const told = { bytes: own.bytes, key: publicKeyOf('X25519', own.bytes) };
+        const ours = hpkeSeal(told, ikm, { info, aad }, plaintext);
         const theirs = await plainSeal({ recipient: own.bytes, info, aad, plaintext, ikm });
         expect(toHex(ours?.enc as Uint8Array)).toBe(toHex(theirs.enc));
         expect(toHex(deriveKeyPair(ikm).bytes)).toBe(toHex(theirs.enc));
