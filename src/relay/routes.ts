@@ -8,7 +8,7 @@ import { isQueue, keyOfQueue, relayLimits, relayProtocols, relayQuotas } from '.
 import { answerRefused, answerWith, Refused } from './answers.ts';
 import { readBody } from './bodies.ts';
 import type { Polls } from './polls.ts';
-import type { Gate } from './proof.ts';
+import type { AskedRequest, Gate } from './proof.ts';
 import { doorOf, isPath, itemOf, mediaType, numberOf, objectOf, settlementOf } from './requests.ts';
 
 export interface RelayParts {
@@ -97,27 +97,28 @@ function queueOf(c: Asked): string | Refused {
 }
 
 /** Proves that the owner of the queue asks. */
-function byOwner({ gate }: RelayParts, c: Asked, queue: string, body?: Uint8Array): Refused | undefined {
-  const checked = gate.check(requestOf(c, body), keyOfQueue(queue));
-  return checked instanceof Refused ? checked : undefined;
+function byOwner(
+  { gate }: RelayParts,
+  c: Asked,
+  queue: string,
+  body: Uint8Array = nothing,
+): Refused | undefined {
+  return gate.check(requestOf(c, body), keyOfQueue(queue));
 }
 
-function requestOf(c: Asked, body: Uint8Array | undefined) {
+const nothing: Uint8Array = new Uint8Array();
+
+function requestOf(c: Asked, body: Uint8Array): AskedRequest {
   const { method = '', url = '', headers } = c.env.incoming;
   const [path = '', ...query] = url.split('?');
-  return {
-    method,
-    path,
-    query: `?${query.join('?')}`,
-    header: (name: string) => {
-      const value = headers[name];
-      return Array.isArray(value) ? value.join(', ') : value;
-    },
-    body: body === undefined || body.length === 0 ? undefined : body,
+  const header = (name: string): string | undefined => {
+    const value = headers[name];
+    return Array.isArray(value) ? value.join(', ') : value;
   };
+  return { method, path, query: query.length === 0 ? '' : `?${query.join('?')}`, header, body };
 }
 
-const queryOf = (c: Asked): URLSearchParams => new URLSearchParams(requestOf(c, undefined).query.slice(1));
+const queryOf = (c: Asked): URLSearchParams => new URLSearchParams(requestOf(c, nothing).query.slice(1));
 
 async function bodyOf(
   { clock }: RelayParts,
@@ -172,8 +173,8 @@ async function post(parts: RelayParts, c: Asked): Promise<Answer> {
   if (body instanceof Refused) return body;
   if (body.length === 0) return new Refused('bad_item', 'the item is empty');
   const signed = c.req.header('signature') !== undefined || c.req.header('signature-input') !== undefined;
-  const checked = signed ? parts.gate.check(requestOf(c, body), undefined) : undefined;
-  if (checked instanceof Refused) return checked;
+  const refusal = signed ? parts.gate.check(requestOf(c, body), undefined) : undefined;
+  if (refusal !== undefined) return refusal;
   const outcome = await parts.store.post(queue, { ...item, body });
   if (outcome === 'accepted') return answerWith({ accepted: true }, 202);
   if (outcome === 'duplicate') return answerWith({ accepted: true, duplicate: true });

@@ -3,6 +3,7 @@
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createAdaptorServer } from '@hono/node-server';
+import type { verifyRequest } from '../crypto/http-signature.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Log } from '../ports/log.ts';
 import type { QueueStore } from '../ports/relay-queue.ts';
@@ -10,7 +11,7 @@ import { describeError } from '../protocol/errors.ts';
 import { relayLimits } from '../protocol/relay-http.ts';
 import { noncesBy } from './nonces.ts';
 import { pollsOf } from './polls.ts';
-import { gateOf, type RequestProof } from './proof.ts';
+import { gateOf } from './proof.ts';
 import { relayApp } from './routes.ts';
 import { watchStillness } from './stillness.ts';
 
@@ -24,7 +25,7 @@ export interface RelayOptions {
   store: QueueStore;
   clock: Clock;
   log: Log;
-  proof: RequestProof;
+  verify: typeof verifyRequest;
   host: string;
   port: number;
   /** Host and port that requests are signed for; undefined: those of the first one that proves its key. */
@@ -39,7 +40,7 @@ export interface RelayServer {
 
 /** Rejects as `server.listen` does. */
 export async function startRelay(options: RelayOptions): Promise<RelayServer> {
-  const { store, clock, log, proof, host, port } = options;
+  const { store, clock, log, verify, host, port } = options;
   const nonces = noncesBy(clock);
   const polls = pollsOf(store, clock);
   const health = healthLog(log);
@@ -47,7 +48,7 @@ export async function startRelay(options: RelayOptions): Promise<RelayServer> {
   const app = relayApp({
     store,
     clock,
-    gate: gateOf({ proof, clock, nonces, authority: { known: options.authority } }),
+    gate: gateOf({ verify, clock, nonces, authority: { known: options.authority } }),
     polls,
     failed: health.failed,
     ending: () => ending,
