@@ -25,7 +25,7 @@ const adapters = ['store', 'carriers', 'hosts', 'router', 'relay', 'surfaces', '
 /** One row a folder under src/. */
 export const layers: Readonly<Record<string, Layer>> = {
   protocol: { imports: [], vendors: [] },
-  crypto: { imports: ['protocol'], vendors: ['node:crypto', '@noble/curves'] },
+  crypto: { imports: ['protocol'], vendors: ['node:crypto'] },
   ports: { imports: ['protocol'], typesOnly: ['protocol'], vendors: [] },
 
   mailbox: useCase,
@@ -198,14 +198,12 @@ export const bundles: Readonly<Record<string, readonly string[]>> = {
     'process-warning',
     '@pinojs/*',
     'ws',
-    '@noble/*',
   ],
-  'mcp.cjs': ['better-sqlite3', '@modelcontextprotocol/*', 'zod', '@noble/*'],
+  'mcp.cjs': ['better-sqlite3', '@modelcontextprotocol/*', 'zod'],
   'relay.cjs': [
     'better-sqlite3',
     'hono',
     '@hono/*',
-    '@noble/*',
     'pino',
     'pino-std-serializers',
     'sonic-boom',
@@ -222,7 +220,7 @@ export const bundles: Readonly<Record<string, readonly string[]>> = {
   'acp.cjs': ['better-sqlite3', '@agentclientprotocol/*', 'zod'],
   'codex.cjs': ['better-sqlite3', 'ws'],
   'companion.cjs': ['better-sqlite3'],
-  'peer.cjs': ['better-sqlite3', '@noble/*'],
+  'peer.cjs': ['better-sqlite3'],
   'claude.cjs': [],
 };
 

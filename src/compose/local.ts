@@ -1,18 +1,21 @@
 // The ground with the way to the local router: what the use cases of the mail are handed.
 
+import type { Desk } from '../mailbox/desk.ts';
 import { type Environment, quotaOf } from '../platform/environment.ts';
 import { readPrivateFile } from '../platform/files.ts';
 import { checkSocketPath, type Places } from '../platform/paths.ts';
 import type { Account } from '../ports/account.ts';
 import { Fault } from '../protocol/errors.ts';
 import { type RouterAddress, routerCalls } from '../router/calls.ts';
+import { wayToRelays } from './link.ts';
 import { accountIn } from './pairing.ts';
 import { type Ground, openGround } from './store.ts';
 
 export interface Local extends Ground {
   address: RouterAddress;
   quota?: number | 'malformed';
-  account: Account;
+  account?: Account;
+  link?: NonNullable<Desk['link']>;
   router: ReturnType<typeof routerCalls>;
   close(): void;
 }
@@ -26,6 +29,7 @@ export async function openLocal(environment?: Environment): Promise<Local> {
     ...ground,
     ...(quota !== undefined && { quota }),
     account: accountIn(ground.environment),
+    link: wayToRelays(ground),
     address,
     router,
     close: () => {

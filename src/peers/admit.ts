@@ -126,7 +126,8 @@ export class Gate {
       tx.devices.heard({
         peer_key: record.from,
         device: record.fields.from_device,
-        heard_ms: this.#ground.clock.nowMs(),
+        // When it was signed: a relay may have kept it for hours.
+        heard_ms: Math.min(record.time_ms, this.#ground.clock.nowMs()),
       });
     if (record.type === 'message') return this.#message(tx, record, batch);
     if (record.type === 'receipt') this.#facts(tx, record, batch);

@@ -29,7 +29,7 @@ export interface Machine extends Scene {
   peers: TrustedPeer[];
   /** Where set, the list cannot be read. */
   policyFault: Refusal | undefined;
-  link: Link | undefined;
+  running: Link | undefined;
   /** What its router was told to ring for. */
   rang: Message[];
   logged: { event: string; fields: unknown }[];
@@ -69,7 +69,7 @@ export class World {
       queue: `${identity.key}.${place.device}`,
       peers: [] as TrustedPeer[],
       policyFault: undefined as Refusal | undefined,
-      link: undefined as Link | undefined,
+      running: undefined as Link | undefined,
       rang: [] as Message[],
       logged: [] as { event: string; fields: unknown }[],
       account: {
@@ -77,12 +77,12 @@ export class World {
         policy: (): Result<Policy> => machine.policyFault ?? policyOf(machine.peers),
       },
       start: () => {
-        machine.link = this.#link(machine, own);
+        machine.running = this.#link(machine, own);
       },
       stop: async () => {
-        const { link } = machine;
-        machine.link = undefined;
-        await this.#through(link?.close());
+        const { running } = machine;
+        machine.running = undefined;
+        await this.#through(running?.close());
       },
     });
     this.machines.push(machine);

@@ -76,7 +76,7 @@ export function askerOf({ origin, signer, clock, random, mayReach }: RelayClient
       aheadMs = offMs;
       answered = await once(call);
     }
-    return valueOf(origin, answered, aheadMs);
+    return answerOf(origin, answered, aheadMs);
   };
 }
 
@@ -91,7 +91,7 @@ function clockOff({ status, value }: Answered, nowMs: number): number | undefine
   return typeof now === 'number' && Number.isFinite(now) ? now - nowMs : undefined;
 }
 
-function valueOf(origin: string, { status, value }: Answered, aheadMs: number): Record<string, unknown> {
+function answerOf(origin: string, { status, value }: Answered, aheadMs: number): Record<string, unknown> {
   if (!isObject(value)) throw foreign(origin, 'does not answer with an object');
   if (status >= 200 && status < 300) return value;
   const error = isObject(value.error) ? value.error : undefined;

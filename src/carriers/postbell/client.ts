@@ -2,7 +2,7 @@
 
 import { type LeasedItem, type QueuePresence, type Relay, RelayFailure } from '../../ports/relay.ts';
 import { isObject } from '../../protocol/json.ts';
-import { askerOf, foreign, type RelayClientOptions } from './asking.ts';
+import { type Ask, askerOf, foreign, type RelayClientOptions } from './asking.ts';
 
 export function relayClient(options: RelayClientOptions): Relay {
   const { origin } = options;
@@ -66,19 +66,24 @@ export function relayClient(options: RelayClientOptions): Relay {
       const type = 'application/octet-stream';
       await ask({ method: 'PUT', path: `/v1/queues/${queue}/card`, type, body: card, signal });
     },
-    card: async (queue, signal) => {
-      try {
-        return readPresence(
-          origin,
-          await ask({ method: 'GET', path: `/v1/queues/${queue}/card`, signed: false, signal }),
-        );
-      } catch (error) {
-        if (error instanceof RelayFailure && error.kind === 'refused' && error.status === 404)
-          return undefined;
-        throw error;
-      }
-    },
+    card: (queue, signal) => cardOf(options, ask, queue, signal),
   };
+}
+
+/** What the relay says of a queue to whoever knows its name. */
+async function cardOf(
+  { origin }: RelayClientOptions,
+  ask: Ask,
+  queue: string,
+  signal: AbortSignal | undefined,
+): Promise<QueuePresence | undefined> {
+  try {
+    const path = `/v1/queues/${queue}/card`;
+    return readPresence(origin, await ask({ method: 'GET', path, signed: false, signal }));
+  } catch (error) {
+    if (error instanceof RelayFailure && error.kind === 'refused' && error.status === 404) return undefined;
+    throw error;
+  }
 }
 
 /** Faster than the strict reader by far; what it lets through, the gate or the card's seal refuses. */

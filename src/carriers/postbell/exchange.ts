@@ -168,13 +168,18 @@ function readAnswer(
   const { statusCode: status = 0, headers } = response;
   const foreign = (what: string): void =>
     fail(new RelayFailure('foreign', origin, `the relay ${origin} ${what}`, { status }));
-  if (status >= 300 && status < 400)
-    return foreign(`sends elsewhere (${status}); list the address of the relay itself`);
+  const broken = (): void =>
+    fail(new RelayFailure('unreachable', origin, `the relay ${origin} broke its answer off`));
   const type = headers['content-type']?.split(';')[0]?.trim().toLowerCase();
-  if (type !== 'application/json')
-    return foreign(
-      `answers ${status} with ${type === undefined ? 'no type' : quotedType(type)}, which no Postbell relay does`,
-    );
+  if (status >= 300 && status < 400) {
+    foreign(`sends elsewhere (${status}); list the address of the relay itself`);
+    return;
+  }
+  if (type !== 'application/json') {
+    const kind = type === undefined ? 'no type' : quotedType(type);
+    foreign(`answers ${status} with ${kind}, which no Postbell relay does`);
+    return;
+  }
   const chunks: Buffer[] = [];
   let bytes = 0;
   response.on('data', (chunk: Buffer) => {
@@ -182,18 +187,22 @@ function readAnswer(
     if (bytes > answerBytesMax) foreign('answers with more than 8 MiB, which no Postbell relay does');
     else chunks.push(chunk);
   });
-  response.on('error', () =>
-    fail(new RelayFailure('unreachable', origin, `the relay ${origin} broke its answer off`)),
-  );
+  response.on('error', broken);
   response.on('end', () => {
-    if (!response.complete)
-      return fail(new RelayFailure('unreachable', origin, `the relay ${origin} broke its answer off`));
-    try {
-      done({ status, value: JSON.parse(Buffer.concat(chunks).toString('utf8')) });
-    } catch {
-      foreign('answers with text that is not JSON, which no Postbell relay does');
-    }
+    const value = response.complete ? jsonOf(Buffer.concat(chunks)) : undefined;
+    if (!response.complete) broken();
+    else if (value === undefined) foreign('answers with text that is not JSON, which no Postbell relay does');
+    else done({ status, value });
   });
+}
+
+/** Undefined where it is none. */
+function jsonOf(bytes: Buffer): unknown {
+  try {
+    return JSON.parse(bytes.toString('utf8'));
+  } catch {
+    return undefined;
+  }
 }
 
 const quotedType = (type: string): string =>

@@ -44,6 +44,7 @@ const manuals: Readonly<Record<string, Manual>> = {
       ['[--project TEXT]', 'default: that of the current directory'],
       ['[--session]', 'RECIPIENT is an exact session id: wait up to 12 s for its host to accept, or fail'],
       ['[--reply-to TEXT]', 'the message this answers'],
+      ['[--peer TEXT]', 'the machine of a peer that RECIPIENT is on'],
       ['[--wait]', 'then wait up to 5 minutes for an answer to it'],
       ['[--json]', 'the whole answer, or a failure as JSON'],
     ],

@@ -75,7 +75,11 @@ function asText({ payload, ...message }: ReceivedMessage): string {
     ...(message.status === undefined ? [] : [message.status]),
     ...(message.task_id === undefined ? [] : [`task ${quoted(message.task_id)}`]),
   ];
-  return `From ${quoted(message.sender)} at ${message.created_at} (${notes.join(', ')}):\n${bodyOf(payload)}`;
+  const from =
+    message.origin === undefined
+      ? quoted(message.sender)
+      : `${quoted(message.origin.peer ?? message.origin.sender_key)} on another machine, who calls itself ${quoted(message.sender)},`;
+  return `From ${from} at ${message.created_at} (${notes.join(', ')}):\n${bodyOf(payload)}`;
 }
 
 function bodyOf(payload: Json): string {
