@@ -551,6 +551,14 @@ describe('adding and removing by hand', () => {
     expect(devicesOf(carol, b)).toEqual([]);
   });
 
+  it('of one that was asked and has not answered withdraws the request', async () => {
+    const { request_id } = await asks();
+    expect(ok(await remove(a, { name: 'Bob' }))).toEqual({ name: 'bob', key: b.key });
+    expect([a.jobs(), a.store.read((tx) => tx.pairing.asked.all())]).toEqual([[], []]);
+    await takeControl(a, await acceptanceFrom(b, a, request_id), 'device');
+    expect(a.peers).toEqual({});
+  });
+
   it('that was cut off after the policy changed is completed by the key', async () => {
     await pairUp();
     const { store } = a;
