@@ -1,5 +1,6 @@
 // The account with its files, and what the use cases of pairing are handed.
 
+import { endForPeer } from '../peers/carry.ts';
 import { type PairingCalls, pairingCalls } from '../peers/pairing/calls.ts';
 import type { PairingGround } from '../peers/pairing/ground.ts';
 import { accountOf } from '../platform/account.ts';
@@ -37,6 +38,6 @@ export function pairingGround(
     policyFile: policyFileAt(policyFile(environment), { clock, takeLock: takeFile }),
     relays,
     name: setting(environment, 'POSTBELL_NAME'),
-    endOutbox: () => {},
+    endOutbox: (tx, peerKey) => void endForPeer(tx, ground, peerKey),
   };
 }

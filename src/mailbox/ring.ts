@@ -3,7 +3,7 @@
 
 import type { Bell, MessageLabels, RingItem, RingOutcome } from '../ports/bell.ts';
 import type { Tx } from '../ports/store.ts';
-import { type CoveredMessage, envelopeOf } from '../protocol/delivery.ts';
+import { type CoveredMessage, envelopeOf, receiptKeyOf } from '../protocol/delivery.ts';
 import { isRefusal, Refusal, type Result } from '../protocol/errors.ts';
 import type { Json } from '../protocol/json.ts';
 import { utf8Bytes } from '../protocol/json.ts';
@@ -284,9 +284,7 @@ function keysOf(tx: Tx, deliveryIds: readonly string[]): CoveredMessage[] {
     const message = tx.messages.byDelivery(id)?.message;
     if (message === undefined) return [];
     const { project, recipient, target_kind, message_id, delivery_id } = message;
-    return [
-      { sender: 'local', msg_id: message_id, project, recipient, target_kind, message_id, delivery_id },
-    ];
+    return [{ ...receiptKeyOf(message), project, recipient, target_kind, message_id, delivery_id }];
   });
 }
 

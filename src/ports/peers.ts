@@ -20,10 +20,20 @@ export interface OutboxPost {
   relay: string;
   device: string;
   attempts: number;
+  /** In a row. */
+  failures: number;
+  /** How often the relay took it. */
+  accepts: number;
   next_ms: number | null;
   accepted_ms: number | null;
   parked: boolean;
   last_error: string | null;
+}
+
+export interface Unanswered {
+  peer_key: string;
+  device: string;
+  wire_ids: string[];
 }
 
 export interface Outbox {
@@ -38,23 +48,32 @@ export interface Outbox {
   open(count: number, peerKey?: string): OutboxRow[];
   /** Peers that something is open for. */
   peers(): string[];
-  /** Entries without a device, oldest first. */
-  homeless(count: number): OutboxRow[];
+  /** Entries that are on their way to no relay yet, oldest first, after the one of sequence `after`. */
+  unrouted(count: number, after: number): OutboxRow[];
   expired(nowMs: number, count: number): OutboxRow[];
   route(messageId: string, device: string): void;
   /** Nothing is to be done at any relay any more. */
   end(messageId: string, at: string): void;
   posts(messageId: string): OutboxPost[];
   putPost(row: OutboxPost): void;
+  /** They are to be made anew: for another device, or at other relays. */
+  dropPosts(messageId: string): void;
   /**
-   * Of what is to be posted at the relay by now, oldest first: of each destination at most `window` that no relay took yet, the
-   * first of which is due; then what was taken and is due again, and what is parked and due.
+   * What is to be posted at the relay by now, oldest first; without what an older one for the same queue holds up, which
+   * the relay did not take and which is not to be tried again yet.
    */
-  due(relay: string, nowMs: number, window: number, count: number): (OutboxPost & OutboxRow)[];
+  due(relay: string, nowMs: number, count: number): (OutboxPost & OutboxRow)[];
+  /** Relays that something is to be posted at. */
+  relays(): string[];
   /** When something is due next at the relay; undefined where nothing is. */
   nextDueMs(relay: string): number | undefined;
-  /** Makes due at once what was taken by a relay for this device and is not known to be stored. */
+  /** Makes due at once what goes to this device and is not known to be stored. */
   hurry(peerKey: string, device: string, nowMs: number): void;
+  /**
+   * What was sent since and is known to be stored, of which no acknowledgement came: the newest, at most `count` a device; none that
+   * is known to have been refused.
+   */
+  unanswered(sinceMs: number, count: number): Unanswered[];
   /** Open entries that no relay has taken, oldest first. */
   pending(count: number): OutboxRow[];
 }

@@ -120,7 +120,25 @@ export const limits = {
   acpStartWaitMs: 60_000,
   /** Reservations in a row that a channel was written to in vain: the next notice also goes to the listener. */
   channelUnansweredMax: 2,
+  /** Of what peers may leave in one inbox, each for itself. */
+  linkRecordsMax: 4_096,
+  linkRecordBytesMax: 33_554_432,
+  /** What is signed counts as fresh for so long, and so much may a clock be behind. */
+  signedForMs: 86_400_000,
+  signedAheadMs: 60_000,
+  /** Facts about one message that was sent away. */
+  peerFactsMax: 64,
+  outboxCountMax: 10_000,
+  pendingCountMax: 100,
+  outboxBytesMax: 268_435_456,
+  peerExpiryMs: 604_800_000,
+  peerExpiryMsMin: 60_000,
+  peerExpiryMsMax: 2_592_000_000,
   /** A peer counts as live below it, and as away through the other. */
   peerLiveMs: 90_000,
   peerAwayMs: 259_200_000,
+  /** Texts grow pessimistic from it on. */
+  peerLongAwayMs: 86_400_000,
+  /** Ids remembered of records that are no messages, for each peer, and for all strangers. */
+  replayIdsMax: 4_096,
 } as const;

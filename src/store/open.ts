@@ -11,6 +11,7 @@ import { limits } from '../protocol/limits.ts';
 import { attempts } from './attempts.ts';
 import { Database, isBusy, storeFault } from './database.ts';
 import { devices } from './devices.ts';
+import { factsOut, linkRecords } from './facts-out.ts';
 import { failures } from './failures.ts';
 import { fallbacks } from './fallbacks.ts';
 import { feed } from './feed.ts';
@@ -21,6 +22,7 @@ import { listener } from './listener.ts';
 import { messages } from './messages.ts';
 import { migrate, needsMigration } from './migrate.ts';
 import { notices } from './notices.ts';
+import { outbox } from './outbox.ts';
 import { pairing } from './pairing.ts';
 import { places } from './places.ts';
 import { createPrivateFile } from './private-file.ts';
@@ -143,6 +145,9 @@ function aggregates(database: Database, clock: Clock): Tx {
     places: places(database),
     devices: devices(database),
     gate: gate(database),
+    outbox: outbox(database),
+    factsOut: factsOut(database),
+    linkRecords: linkRecords(database),
     pairing: pairing(database),
   };
 }

@@ -269,6 +269,10 @@ const elsewhere: Partial<Record<Name, [number: string, file: string]>> = {
   releasesAtOnceMax: ['four', 'contract/release.test.ts'],
 };
 
+const pairing = (Object.keys(limits) as Name[]).filter((name) =>
+  /^(pair|control|confirmation|policy|identity)/.test(name),
+);
+
 /** Nothing that a caller passes meets these: they are how long or how much Postbell itself takes at a time. */
 const inner: Name[] = [
   'unarmedMsMax',
@@ -288,9 +292,22 @@ const inner: Name[] = [
   'acpStartWaitMs',
   'acpToolsWaitMs',
   'releaseAskMs',
-  'confirmationWaitMs',
+  'linkRecordsMax',
+  'linkRecordBytesMax',
+  'signedForMs',
+  'signedAheadMs',
+  'peerFactsMax',
+  'outboxCountMax',
+  'pendingCountMax',
+  'outboxBytesMax',
+  'peerExpiryMs',
+  'peerExpiryMsMin',
+  'peerExpiryMsMax',
   'peerLiveMs',
   'peerAwayMs',
+  'peerLongAwayMs',
+  'replayIdsMax',
+  ...pairing,
 ];
 
 describe('the limits', () => {

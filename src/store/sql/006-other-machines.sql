@@ -55,14 +55,20 @@ CREATE TABLE outbox_post (
   relay        TEXT NOT NULL,
   device       TEXT NOT NULL,
   attempts     INTEGER NOT NULL DEFAULT 0,
-  next_ms      INTEGER,
+  -- In a row.
+  failures     INTEGER NOT NULL DEFAULT 0,
+  -- How often it took it, and when first.
+  accepts      INTEGER NOT NULL DEFAULT 0,
   accepted_ms  INTEGER,
+  next_ms      INTEGER,
   -- Refused by the relay in a way that time may mend: holds up no other.
   parked       INTEGER NOT NULL DEFAULT 0,
   last_error   TEXT,
   PRIMARY KEY (message_id, relay)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX outbox_post_due ON outbox_post (relay, next_ms) WHERE next_ms IS NOT NULL;
+CREATE INDEX outbox_post_held ON outbox_post (relay, device, next_ms)
+  WHERE accepted_ms IS NULL AND parked = 0 AND next_ms IS NOT NULL;
 
 -- Facts that a peer is still to be told; a row goes when a relay has taken the record that tells it.
 CREATE TABLE receipt_out (
