@@ -100,7 +100,7 @@ describe('the key of an account', () => {
     expect(first).toMatchObject({
       fingerprint: expect.stringMatching(/^([a-z2-7]{4}-){7}[a-z2-7]{4}$/),
       device: expect.stringMatching(/^[0-9a-f]{32}$/),
-      address: `postbell:${first.key}.${first.door}@https://one.example,https://two.example`,
+      address: `postbell:${String(first.key)}.${String(first.door)}@https://one.example,https://two.example`,
     });
     expect(await show(relays)).toEqual(first);
     expect((await show()).address).toBeNull();

@@ -277,9 +277,10 @@ export const raised = {
 
 /** Codes that only the router's frames, attempts or a host's process carry, and the tests that raise them. */
 export const elsewhere = {
-  ambiguous_peer: 'contract/pairing.test.ts',
+  ambiguous_peer: 'contract/peer-list.test.ts',
   conflict: 'contract/pairing.test.ts',
   outbox_full: 'contract/pairing.test.ts',
+  peer_not_paired: 'contract/peer-list.test.ts',
   router_outdated: 'process/outdated.test.ts',
   stale_generation: 'contract/sessions.test.ts',
   session_identity_conflict: 'contract/sessions.test.ts',
