@@ -153,7 +153,7 @@ describe('a request', () => {
     expect(await b.send()).toEqual([]);
   });
 
-  it('[PEER-025] of a peer changes no policy and rings nobody: it is confirmed again, and routes are known', async () => {
+  it('of a peer changes no policy and rings nobody: it is confirmed again, and routes are known', async () => {
     await asks();
     await exchange();
     await accepts();
