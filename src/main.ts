@@ -13,6 +13,7 @@ async function start(): Promise<void> {
   // Every word goes to Claude Code, --help too.
   if (word === 'claude') return (await import('./compose/claude.ts')).main(rest);
   if (!helpAsked && word === 'router') return (await import('./compose/router.ts')).main(rest);
+  if (!helpAsked && word === 'relay') return (await import('./compose/relay.ts')).main(rest);
   if (!helpAsked && word === 'up') return (await import('./compose/up.ts')).main(rest);
   if (!helpAsked && word === 'doctor') return (await import('./compose/doctor.ts')).main(rest);
   if (!helpAsked && word === 'demo') return (await import('./compose/demo.ts')).main(rest);

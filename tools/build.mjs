@@ -23,6 +23,7 @@ export const entries = [
   'companion',
   'claude',
   'router',
+  'relay',
   'up',
   'demo',
   'doctor',

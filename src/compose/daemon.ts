@@ -22,6 +22,7 @@ import { draftOf } from '../router/socket-owner.ts';
 import { Leases } from '../sessions/leases.ts';
 import { beginRun } from '../sessions/router-run.ts';
 import { takeFile } from '../store/lock.ts';
+import { linkOf } from './link.ts';
 import { codexQueues } from './queues.ts';
 import type { Ground } from './store.ts';
 
@@ -70,6 +71,9 @@ export async function startRouter(
       stop: on.stop,
     });
     const socket = await listenAt(server, places.routerSocket);
+    const link = linkOf({ ...ground, ...ports }, log, ({ project, delivery_id }) =>
+      server.handOver(project, delivery_id),
+    );
     const looks = [() => server.expireLeases(), () => releases.look()];
     const stopTicking = tick(ground, looks, log, () => {
       if (socket.isOurs()) keepToken(ground, secret);
@@ -79,7 +83,7 @@ export async function startRouter(
       close: async () => {
         stopTicking();
         try {
-          await Promise.all([server.close(), releases.close()]);
+          await Promise.all([server.close(), releases.close(), link?.close()]);
         } finally {
           socket.remove();
           lock.release();

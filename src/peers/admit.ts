@@ -11,6 +11,7 @@ import type { Message } from '../protocol/message.ts';
 import { readFields } from '../protocol/wire/decode.ts';
 import type { WireRecord } from '../protocol/wire/record.ts';
 import { type Arrival, type Inspected, inspect } from './inspect.ts';
+import type { ControlRecord } from './pairing/take.ts';
 import { ReplayMemory, replayId } from './replay.ts';
 import { repeatFacts, takeMessage, tellRefused } from './take-message.ts';
 import { takeFacts } from './take-receipt.ts';
@@ -19,8 +20,11 @@ export interface GateGround extends Pick<Desk, 'store' | 'clock' | 'random' | 'w
   account: Account;
   log: Log;
   /** Hands a pairing or route record, which passed the gate, to those who keep them. */
-  control(record: WireRecord, via: Arrival['via']): Promise<'done' | 'later'>;
+  control(record: ControlRecord, via: Arrival['via']): Promise<'done' | 'later'>;
 }
+
+const isControl = (record: WireRecord): record is ControlRecord =>
+  record.type === 'pair_request' || record.type === 'pair_accept' || record.type === 'route';
 
 /** What the relay is told of an item. */
 export type Verdict = 'settle' | { defer_s: number };
@@ -186,10 +190,10 @@ export class Gate {
     const all = [...verdicts];
     for (const [index, one] of looked.entries()) {
       if (!('record' in one)) continue;
-      const { type } = one.record;
-      if (type !== 'pair_request' && type !== 'pair_accept' && type !== 'route') continue;
+      const { record } = one;
+      if (!isControl(record)) continue;
       try {
-        const done = await this.#ground.control(one.record, one.via);
+        const done = await this.#ground.control(record, one.via);
         if (done === 'later') all[index] = { defer_s: laterS };
         else this.#replayed.add(one.record.from, replayId(one.record), one.isPeer);
       } catch (error) {

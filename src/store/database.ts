@@ -8,7 +8,7 @@ import { assert } from '../protocol/assert.ts';
 import { Fault } from '../protocol/errors.ts';
 
 export type Row = Record<string, string | number | null>;
-type Value = string | number | null;
+type Value = string | number | null | Uint8Array;
 /** For `?` one after another, or one object for `:name`. */
 type Parameter = Value | Readonly<Record<string, Value>>;
 

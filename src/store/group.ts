@@ -2,13 +2,12 @@
 // disk. Each piece of work has a savepoint of its own, so that one that throws takes back nothing of the others.
 
 import type { Clock } from '../ports/clock.ts';
-import type { Tx } from '../ports/store.ts';
 import { type Database, storeFault } from './database.ts';
 
 /** Bounds how long the write lock is held at a time. */
 const worksMax = 64;
 
-interface Entry {
+interface Entry<Tx> {
   work: (tx: Tx) => unknown;
   resolve: (value: unknown) => void;
   reject: (error: unknown) => void;
@@ -18,14 +17,14 @@ type Outcome = { value: unknown } | { error: unknown };
 
 /**
  * @param transact runs its argument in one durable transaction, perhaps more than once
- * @returns `Store.write`
+ * @returns `Store.write`, or the same of another store
  */
-export function groupCommits(
+export function groupCommits<Tx>(
   database: Database,
   { path, clock }: { path: string; clock: Clock },
   transact: <T>(work: (tx: Tx) => T) => Promise<T>,
 ): <T>(work: (tx: Tx) => T) => Promise<T> {
-  let waiting: Entry[] = [];
+  let waiting: Entry<Tx>[] = [];
   let running = false;
 
   const run = async (): Promise<void> => {
@@ -37,7 +36,7 @@ export function groupCommits(
     running = false;
   };
 
-  const commit = async (batch: readonly Entry[]): Promise<void> => {
+  const commit = async (batch: readonly Entry<Tx>[]): Promise<void> => {
     try {
       const outcomes = await transact((tx) => batch.map((entry) => attempt(tx, entry)));
       for (const [nth, outcome] of outcomes.entries())
@@ -48,7 +47,7 @@ export function groupCommits(
     }
   };
 
-  const attempt = (tx: Tx, { work }: Entry): Outcome => {
+  const attempt = (tx: Tx, { work }: Entry<Tx>): Outcome => {
     database.run('SAVEPOINT work');
     try {
       const value = work(tx);

@@ -2,15 +2,15 @@
 
 import BetterSqlite3 from 'better-sqlite3';
 import type { LiveSession, MailFacts, QueueRelease, SqliteFacts, StoreFacts } from '../ports/inspection.ts';
-import { type Database, isBusy, storeFault } from './database.ts';
+import { checkVersion, isFit, patiently } from './connection.ts';
+import { damageOf } from './damage.ts';
+import { type Database, storeFault } from './database.ts';
 import { identity } from './identity.ts';
 import { instantOf } from './instant.ts';
 import { needsMigration, schemaKnown } from './migrate.ts';
-import { checkVersion, isFit, patiently, type StoreOptions } from './open.ts';
+import type { StoreOptions } from './open.ts';
 import { connectReadOnly } from './open-read-only.ts';
 
-/** A full check reads each byte: a gigabyte in seconds. Beyond this, only the structure of pages is looked at. */
-const fullCheckBytesMax = 268_435_456;
 const ringsAsked = 3;
 const dayMs = 86_400_000;
 const releasesAskedMs = 7 * dayMs;
@@ -47,18 +47,6 @@ function factsOf(
   const damage = damageOf(database);
   if (damage !== undefined || older) return { schema, schemaKnown, ...(damage !== undefined && { damage }) };
   return { schema, schemaKnown, mail: mailFacts(database, nowMs, sessions) };
-}
-
-function damageOf(database: Database): string | undefined {
-  const bytes = (database.pragma('page_count') as number) * (database.pragma('page_size') as number);
-  try {
-    const check = bytes <= fullCheckBytesMax ? 'integrity_check(1)' : 'quick_check(1)';
-    const said = String(database.pragma(check));
-    return said === 'ok' ? undefined : (said.split('\n').at(-1) as string);
-  } catch (error) {
-    if (isBusy(error)) throw error;
-    return String((error as { code?: unknown }).code);
-  }
 }
 
 function mailFacts(database: Database, nowMs: number, sessions: readonly string[]): MailFacts {

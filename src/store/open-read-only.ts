@@ -4,9 +4,10 @@ import { lstatSync, type Stats } from 'node:fs';
 import BetterSqlite3 from 'better-sqlite3';
 import type { Store } from '../ports/store.ts';
 import { Fault } from '../protocol/errors.ts';
+import { busyTimeoutMs, checkVersion, patiently } from './connection.ts';
 import { Database, storeFault } from './database.ts';
 import { needsMigration } from './migrate.ts';
-import { busyTimeoutMs, checkVersion, patiently, type StoreOptions, storeOver } from './open.ts';
+import { type StoreOptions, storeOver } from './open.ts';
 
 /**
  * The store at `path` for reading alone; undefined where there is no file, or nothing was ever made in it. Fault

@@ -142,7 +142,7 @@ export class World {
       control: (record, via) =>
         takeControl(
           { ...machine, policyFile, relays, endOutbox: (tx, key) => void endForPeer(tx, machine, key) },
-          record as Parameters<typeof takeControl>[1],
+          record,
           via,
         ),
       ringFor: (message) => void machine.rang.push(message),

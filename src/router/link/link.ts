@@ -3,12 +3,12 @@
 
 import { Gate } from '../../peers/admit.ts';
 import { endForPeer, expireEntries } from '../../peers/carry.ts';
+import type { ControlRecord } from '../../peers/pairing/take.ts';
 import { ownPlace } from '../../peers/place.ts';
 import { rerouteEntries, routeEntries } from '../../peers/route.ts';
 import type { Relay, RelayFailure } from '../../ports/relay.ts';
 import { describeError, isRefusal } from '../../protocol/errors.ts';
 import type { Message } from '../../protocol/message.ts';
-import type { WireRecord } from '../../protocol/wire/record.ts';
 import { Alarm } from './alarm.ts';
 import { Cards } from './cards.ts';
 import { Drain } from './drain.ts';
@@ -24,7 +24,7 @@ const page = 500;
 
 export interface LinkOptions extends LinkGround {
   /** Keeps a pairing or route record that passed the gate. */
-  control(record: WireRecord, via: 'device' | 'door'): Promise<'done' | 'later'>;
+  control(record: ControlRecord, via: 'device' | 'door'): Promise<'done' | 'later'>;
   /** Rings for what was stored. */
   ringFor(message: Message): void;
 }
@@ -200,7 +200,7 @@ export class Link {
   }
 
   /** A peer that is reached elsewhere from now on gets what is on its way there. */
-  async #control(record: WireRecord, via: 'device' | 'door'): Promise<'done' | 'later'> {
+  async #control(record: ControlRecord, via: 'device' | 'door'): Promise<'done' | 'later'> {
     const { store, clock, relays } = this.#ground;
     const done = await this.#ground.control(record, via);
     if (done === 'done') {

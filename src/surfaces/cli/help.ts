@@ -64,6 +64,20 @@ const manuals: Readonly<Record<string, Manual>> = {
     flags: [],
     example: 'postbell router status',
   },
+  relay: {
+    words: 'relay',
+    about: 'keeps sealed mail for other machines until its readers have it; in the foreground',
+    flags: [
+      ['[--listen HOST:PORT]', 'default 127.0.0.1:7420'],
+      [
+        '[--public-url ORIGIN]',
+        'what its clients call it; default: the host of the first request that is signed',
+      ],
+      ['[--store sqlite:PATH]', 'default: relay.db in the data directory'],
+      ['[--insecure-http]', 'plain HTTP on an address that other machines reach'],
+    ],
+    example: 'postbell relay --public-url https://relay.example',
+  },
   mcp: {
     words: 'mcp',
     about: 'the MCP server of one agent session, over stdio',
