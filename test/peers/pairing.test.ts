@@ -2,6 +2,8 @@
 // again.
 
 import { describe, expect, it } from 'vitest';
+import { signRecord } from '../../src/crypto/record.ts';
+import { sealItem } from '../../src/crypto/sealed-item.ts';
 import { receive } from '../../src/mailbox/receive.ts';
 import { accept } from '../../src/peers/pairing/accept.ts';
 import { ask } from '../../src/peers/pairing/ask.ts';
@@ -9,6 +11,7 @@ import type { PairingGround } from '../../src/peers/pairing/ground.ts';
 import { reject } from '../../src/peers/pairing/reject.ts';
 import { requests } from '../../src/peers/pairing/requests.ts';
 import type { Refusal } from '../../src/protocol/errors.ts';
+import { renderPairingNotice } from '../../src/protocol/pairing-notice.ts';
 import { attach, ok, post, sessionCaller } from '../contract/desk.ts';
 import { type Machine, World } from './machines.ts';
 
@@ -136,5 +139,80 @@ describe('pairing over a relay', () => {
         name: alice.key.slice(0, 8),
       },
     ]);
+  });
+
+  it('[PEER-042] whose name was taken meanwhile overwrites nothing: a notice, the request is over, and what follows flows', async () => {
+    const { world, relay, alice, bob, ground, asks, names } = await strangers();
+    const carol = await world.machine('carol');
+    await asks();
+    await world.pass(3_000);
+    await alice.stop();
+    ok(await accept(ground(bob), { key: alice.key, name: 'alice' }));
+    await world.befriend(alice, carol);
+    (alice.peers[0] as { name: string }).name = 'bob';
+    carol.start();
+    ok(await post(carol, { peer: 'alice' }));
+    await world.pass(3_000);
+    // Both wait for her, the acceptance before the message.
+    expect(relay.depth(alice.queue)).toBe(2);
+    alice.start();
+    await world.pass(3_000);
+    expect(alice.peers).toMatchObject([{ name: 'bob', key: carol.key }]);
+    expect(alice.store.read((tx) => tx.pairing.asked.all())).toEqual([]);
+    const [notice] = alice.store.read((tx) => tx.pairing.notices.waiting('s-alice'));
+    expect(notice).toMatchObject({ kind: 'conflict', peer_key: bob.key, name: 'bob' });
+    expect(renderPairingNotice({ requests: 0, conflicts: [{ name: 'bob', key: bob.key }] })).toContain(
+      `postbell peer add NAME ${bob.key}`,
+    );
+    await attach(alice, 's-alice');
+    const waiting = () =>
+      ok(receive(alice, { project: 'shop', recipient: 'bob' }, sessionCaller('s-alice'))).messages;
+    expect(waiting()).toMatchObject([{ origin: { peer: 'bob', sender_key: carol.key } }]);
+    // With what the notice says, the other side's messages come in, too.
+    alice.peers.push({ name: 'bob2', key: bob.key, receipts: true });
+    ok(await post(bob, { peer: 'alice' }));
+    await world.pass(3_000);
+    expect(waiting()).toMatchObject([{}, { origin: { peer: 'bob2', sender_key: bob.key } }]);
+    expect(names(alice)).toEqual(['bob', 'bob2']);
+  });
+
+  it('[PEER-048] goes through the door, which takes nothing else: a message there is dropped, even of a peer', async () => {
+    const { world, relay, alice, bob, ground, asks } = await strangers();
+    await asks();
+    await world.pass(3_000);
+    ok(await accept(ground(bob), { key: alice.key, name: 'alice' }));
+    await world.pass(3_000);
+    const identity = alice.identity;
+    const record = {
+      type: 'message' as const,
+      from: alice.key,
+      to: bob.key,
+      time_ms: world.clock.nowMs(),
+      id: '20212223-2425-2627-2829-2a2b2c2d2e2f',
+      fields: {
+        project: 'shop',
+        recipient: 'bob',
+        target_kind: 'principal' as const,
+        content_type: 'text/plain',
+        payload: '"hello"',
+        sender: 'alice',
+        privacy: 'private',
+        expires_at_ms: world.clock.nowMs() + 60_000,
+        hops: 0,
+        root_id: '20212223-2425-2627-2829-2a2b2c2d2e2f',
+        from_device: alice.device,
+      },
+    };
+    const post = async (queueId: string): Promise<void> => {
+      const sealed = { to: bob.key, queueId, ephemeral: alice.random.bytes(32) };
+      relay.inject(`${bob.key}.${queueId}`, sealItem({ ...sealed, record: signRecord(record, identity) }));
+      await world.pass(3_000);
+    };
+    await post(bob.door);
+    expect(bob.store.read((tx) => tx.gate.counts())).toMatchObject([{ step: 'authorised', count: 1 }]);
+    expect([bob.counts().message, relay.depth()]).toEqual([0, 0]);
+    // In its own queue the very same is taken.
+    await post(bob.device);
+    expect([bob.counts().message, relay.depth()]).toEqual([1, 0]);
   });
 });
