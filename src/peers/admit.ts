@@ -12,7 +12,7 @@ import { readFields } from '../protocol/wire/decode.ts';
 import type { WireRecord } from '../protocol/wire/record.ts';
 import { type Arrival, type Inspected, inspect } from './inspect.ts';
 import type { ControlRecord } from './pairing/take.ts';
-import { ReplayMemory } from './replay.ts';
+import { ReplayMemory, replayId } from './replay.ts';
 import { repeatFacts, takeMessage, tellRefused } from './take-message.ts';
 import { takeFacts } from './take-receipt.ts';
 
@@ -95,7 +95,7 @@ export class Gate {
     if (typeof inspected === 'string') return { step: inspected };
     const { header, isPeer, via } = inspected;
     if (!isFresh(header.time_ms, this.#ground.clock.nowMs())) return { step: 'fresh', inspected };
-    if (header.type !== 'message' && this.#replayed.has(header.from, header.id, isPeer))
+    if (header.type !== 'message' && this.#replayed.has(header.from, replayId(header), isPeer))
       return { step: 'replay', inspected };
     const record = readFields(inspected.record);
     return typeof record === 'string'
@@ -196,7 +196,7 @@ export class Gate {
       try {
         const done = await this.#ground.control(record, one.via);
         if (done === 'later') all[index] = { defer_s: laterS };
-        else this.#replayed.add(one.record.from, one.record.id, one.isPeer);
+        else this.#replayed.add(one.record.from, replayId(one.record), one.isPeer);
       } catch (error) {
         this.#ground.log.warn('a pairing record was not kept', { code: describeError(error).code });
         all[index] = { defer_s: laterS };

@@ -163,6 +163,8 @@ function policyOf(peers: readonly TrustedPeer[]): Result<Policy> {
 const policyFileOf = (machine: Machine): PolicyFile => ({
   add: async ({ name, key }) => {
     const peer = { name, key, receipts: true };
+    if (machine.peers.some((one) => one.name === name && one.key !== key))
+      return new Refusal('conflict', 'the name of another key');
     if (!machine.peers.some((one) => one.key === key)) machine.peers.push(peer);
     return peer;
   },
