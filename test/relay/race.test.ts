@@ -2,7 +2,7 @@
 
 import { expect, it } from 'vitest';
 import { systemClock } from '../../src/platform/clock.ts';
-import { pollsOf } from '../../src/relay/polls.ts';
+import { Polls } from '../../src/relay/polls.ts';
 import { alice, itemAt, queueAt, startScene } from './scene.ts';
 
 const overStore = Number(process.env.POSTBELL_RACES ?? 10_000);
@@ -16,7 +16,7 @@ it(`a poll never sleeps through an item that is committed as it begins [REL-017]
     await scene.register(alice);
     const queue = queueAt(alice);
     const { store } = scene;
-    const polls = pollsOf(store, systemClock);
+    const polls = new Polls(store, systemClock);
     const body = new Uint8Array([1]);
     let longestMs = 0;
     const raced = async (post: () => Promise<unknown>, poll: () => Promise<string[]>): Promise<void> => {
