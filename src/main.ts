@@ -17,6 +17,8 @@ async function start(): Promise<void> {
   if (!helpAsked && word === 'up') return (await import('./compose/up.ts')).main(rest);
   if (!helpAsked && word === 'doctor') return (await import('./compose/doctor.ts')).main(rest);
   if (!helpAsked && word === 'demo') return (await import('./compose/demo.ts')).main(rest);
+  if (!helpAsked && (word === 'peer' || word === 'identity'))
+    return (await import('./compose/peer.ts')).main(process.argv.slice(2));
   // The listener's flags may stand before its word.
   if (!helpAsked && rest.includes('wait') && word?.startsWith('--'))
     return (await import('./compose/wait.ts')).main([word, ...rest.filter((one) => one !== 'wait')]);

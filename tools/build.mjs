@@ -27,6 +27,7 @@ export const entries = [
   'up',
   'demo',
   'doctor',
+  'peer',
 ];
 
 /** In main.ts, `import('./compose/x.ts')` stays a lazy import of the bundle beside it. */

@@ -91,6 +91,8 @@ export const layers: Readonly<Record<string, Layer>> = {
         'companion-start',
         'injected',
         'runner',
+        'pairing',
+        'link',
         'relay-options',
       ],
     },
@@ -196,7 +198,9 @@ export const bundles: Readonly<Record<string, readonly string[]>> = {
     'process-warning',
     '@pinojs/*',
     'ws',
+    '@noble/*',
   ],
+  'mcp.cjs': ['better-sqlite3', '@modelcontextprotocol/*', 'zod', '@noble/*'],
   'relay.cjs': [
     'better-sqlite3',
     'hono',
@@ -214,11 +218,11 @@ export const bundles: Readonly<Record<string, readonly string[]>> = {
     'process-warning',
     '@pinojs/*',
   ],
-  'mcp.cjs': ['better-sqlite3', '@modelcontextprotocol/*', 'zod'],
   'host.cjs': ['better-sqlite3', '@modelcontextprotocol/*', 'zod'],
   'acp.cjs': ['better-sqlite3', '@agentclientprotocol/*', 'zod'],
   'codex.cjs': ['better-sqlite3', 'ws'],
   'companion.cjs': ['better-sqlite3'],
+  'peer.cjs': ['better-sqlite3', '@noble/*'],
   'claude.cjs': [],
 };
 

@@ -73,6 +73,8 @@ export class CodexServer {
       events: this.#events,
       ringAgain: this.#ringAgain(),
       summarize: (summary) => this.#summarize(summary),
+      // Loaded by the first call, as in the server of any other session.
+      pairing: async () => (await import('./pairing.ts')).callsOf(this.#local),
       bind: (thread, directory) => this.#bind(thread, directory, meta),
     };
   }

@@ -2,14 +2,17 @@
 
 import { chmodSync, lstatSync, renameSync, rmSync } from 'node:fs';
 import { newId } from '../mailbox/desk.ts';
+import type { Environment } from '../platform/environment.ts';
 import { createPrivateOnce, readPrivateFile } from '../platform/files.ts';
-import { checkSocketPath } from '../platform/paths.ts';
+import { createOwnersFile } from '../platform/owners-file.ts';
+import { checkSocketPath, policyFile } from '../platform/paths.ts';
 import { gatherTouches } from '../platform/wake.ts';
 import type { Lock } from '../ports/lock.ts';
 import type { Log } from '../ports/log.ts';
 import { describeError, Fault } from '../protocol/errors.ts';
 import { hex } from '../protocol/id.ts';
 import { limits } from '../protocol/limits.ts';
+import { emptyPolicy } from '../protocol/policy-text.ts';
 import { version as productVersion } from '../protocol/version.ts';
 import type { StopCause } from '../router/handlers.ts';
 import { clearSocketPath, probe } from '../router/lifecycle.ts';
@@ -19,6 +22,7 @@ import { draftOf } from '../router/socket-owner.ts';
 import { Leases } from '../sessions/leases.ts';
 import { beginRun } from '../sessions/router-run.ts';
 import { takeFile } from '../store/lock.ts';
+import { linkOf } from './link.ts';
 import { codexQueues } from './queues.ts';
 import type { Ground } from './store.ts';
 
@@ -67,6 +71,9 @@ export async function startRouter(
       stop: on.stop,
     });
     const socket = await listenAt(server, places.routerSocket);
+    const link = linkOf({ ...ground, ...ports }, log, ({ project, delivery_id }) =>
+      server.handOver(project, delivery_id),
+    );
     const looks = [() => server.expireLeases(), () => releases.look()];
     const stopTicking = tick(ground, looks, log, () => {
       if (socket.isOurs()) keepToken(ground, secret);
@@ -76,7 +83,7 @@ export async function startRouter(
       close: async () => {
         stopTicking();
         try {
-          await Promise.all([server.close(), releases.close()]);
+          await Promise.all([server.close(), releases.close(), link?.close()]);
         } finally {
           socket.remove();
           lock.release();
@@ -136,6 +143,15 @@ async function takeStartLock(ground: RouterGround): Promise<Lock> {
 }
 
 /** 32 random bytes in hex, made once. */
+/** For its owner to find: what a router's process does first. Without the file nobody on another machine is trusted. */
+export function makePolicyFile(environment: Environment, log: Log): void {
+  try {
+    createOwnersFile(policyFile(environment), emptyPolicy);
+  } catch (error) {
+    log.warn('the policy file was not made', { code: describeError(error).code });
+  }
+}
+
 function token({ places, random }: RouterGround): string {
   const found = readPrivateFile(places.routerToken)?.trim();
   if (found !== undefined && /^[0-9a-f]{64}$/.test(found)) return found;

@@ -3,13 +3,16 @@
 import { type Environment, quotaOf } from '../platform/environment.ts';
 import { readPrivateFile } from '../platform/files.ts';
 import { checkSocketPath, type Places } from '../platform/paths.ts';
+import type { Account } from '../ports/account.ts';
 import { Fault } from '../protocol/errors.ts';
 import { type RouterAddress, routerCalls } from '../router/calls.ts';
+import { accountIn } from './pairing.ts';
 import { type Ground, openGround } from './store.ts';
 
 export interface Local extends Ground {
   address: RouterAddress;
   quota?: number | 'malformed';
+  account: Account;
   router: ReturnType<typeof routerCalls>;
   close(): void;
 }
@@ -22,6 +25,7 @@ export async function openLocal(environment?: Environment): Promise<Local> {
   return {
     ...ground,
     ...(quota !== undefined && { quota }),
+    account: accountIn(ground.environment),
     address,
     router,
     close: () => {

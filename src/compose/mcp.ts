@@ -152,6 +152,8 @@ function ownSession(local: Local, { session, flags, isChannel, server }: Own) {
     get ringAgain() {
       return reach?.ringAgain;
     },
+    // Loaded by the first call: the cryptography takes memory that no idle session needs.
+    pairing: async () => (await import('./pairing.ts')).callsOf(local),
     summarize: async (summary) => {
       const found = await project();
       return isRefusal(found) ? found : summarize(reach, summary);

@@ -8,7 +8,7 @@ import { Fault } from '../protocol/errors.ts';
 import { limits } from '../protocol/limits.ts';
 import { connectRouter } from '../router/client.ts';
 import { probe } from '../router/lifecycle.ts';
-import { type Daemon, startRouter } from './daemon.ts';
+import { type Daemon, makePolicyFile, startRouter } from './daemon.ts';
 import { endOnSignal } from './ending.ts';
 import { failWithoutOutput, orFail } from './failure.ts';
 import { routerAddress } from './local.ts';
@@ -32,7 +32,9 @@ async function runRouter(): Promise<void> {
     ground.store.close();
   });
   try {
-    daemon = await startRouter(ground, stderrLog('info'), { stop: end, lost: end });
+    const log = stderrLog('info');
+    daemon = await startRouter(ground, log, { stop: end, lost: end });
+    makePolicyFile(ground.environment, log);
   } catch (error) {
     ground.store.close();
     throw error;

@@ -9,7 +9,7 @@ import { describeError, type ErrorCode, Fault } from '../protocol/errors.ts';
 import { version } from '../protocol/version.ts';
 import type { StopCause } from '../router/handlers.ts';
 import { liveView } from '../surfaces/live/view.ts';
-import { type Daemon, startRouter } from './daemon.ts';
+import { type Daemon, makePolicyFile, startRouter } from './daemon.ts';
 import { endOnSignal } from './ending.ts';
 import { orFail } from './failure.ts';
 import { type Ground, openGround } from './store.ts';
@@ -84,6 +84,7 @@ function holdRouter(ground: Ground, end: () => void) {
   const take = async (): Promise<void> => {
     try {
       daemon = await startRouter(ground, log, { stop, lost });
+      makePolicyFile(ground.environment, log);
       state = 'router running';
     } catch (error) {
       const { code } = describeError(error);

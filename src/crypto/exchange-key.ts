@@ -14,8 +14,10 @@ export interface ExchangePublic {
   readonly key: KeyObject;
 }
 
-export interface ExchangePair extends ExchangePublic {
+export interface ExchangePair {
   readonly secret: KeyObject;
+  /** Of the public key: 32, X25519. */
+  readonly bytes: Uint8Array;
 }
 
 const field = ed25519.Point.Fp;
@@ -68,8 +70,7 @@ export function ownKeysOf(seed: Uint8Array): OwnKeys {
 /** The pair of a secret. @param secret 32 bytes */
 export function exchangePairOf(secret: Uint8Array): ExchangePair {
   const own = passingPrivateKeyOf('X25519', secret);
-  const bytes = publicBytesOf(own);
-  return { secret: own, bytes, key: publicKeyOf('X25519', bytes) };
+  return { secret: own, bytes: publicBytesOf(own) };
 }
 
 /** The shared 32 bytes (RFC 7748, section 6.1); undefined where they are all zero: the other key was of small order. */

@@ -30,11 +30,12 @@ export async function acknowledge(
   return recorded(desk, (tx) => {
     const inbox = inboxOf(tx, caller, request, desk.clock.nowMs());
     if (isRefusal(inbox)) return inbox;
-    const named = keys.filter((key) => key.sender === 'local').map((key) => key.msg_id);
-    const mine = new Map(tx.waiting.among(inbox, named).map((message) => [message.message_id, message]));
+    const ids = keys.flatMap((key) => localId(tx, key) ?? []);
+    const mine = new Map(tx.waiting.among(inbox, ids).map((message) => [message.message_id, message]));
     const answer: AcknowledgeAnswer = { acknowledged: 0, unchanged: 0, refused: [] };
     for (const key of keys) {
-      const message = key.sender === 'local' ? mine.get(key.msg_id) : undefined;
+      const id = localId(tx, key);
+      const message = id === undefined ? undefined : mine.get(id);
       if (message !== undefined && consume(tx, desk, message, caller)) answer.acknowledged += 1;
       else if (message === undefined && isMeantForAnother(tx, key, inbox.project, inbox.principals, caller))
         answer.refused.push({ ...key, code: 'intended_for_other_session' });
@@ -43,6 +44,10 @@ export async function acknowledge(
     return answer;
   });
 }
+
+/** The message that a receipt names: by its key alone, whatever its sender is called here. */
+const localId = (tx: Tx, { sender, msg_id }: ReceiptKey): string | undefined =>
+  sender === 'local' ? msg_id : tx.messages.byOrigin(sender, msg_id)?.message.message_id;
 
 /** Intake and ack of one message; @returns whether anything was new. */
 export function consume(tx: Tx, desk: Desk, message: Message, caller: Caller): boolean {
@@ -66,7 +71,8 @@ function isMeantForAnother(
   principals: readonly string[],
   caller: Caller,
 ): boolean {
-  const message = key.sender === 'local' ? tx.messages.byId(key.msg_id)?.message : undefined;
+  const id = localId(tx, key);
+  const message = id === undefined ? undefined : tx.messages.byId(id)?.message;
   if (message === undefined || message.project !== project || !principals.includes(message.recipient))
     return false;
   return checkMeant(tx, message, caller) !== undefined;

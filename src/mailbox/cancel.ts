@@ -13,7 +13,7 @@ export async function cancelTask(
   request: CancelRequest,
   caller: Caller,
 ): Promise<Result<SendAnswer>> {
-  const { project, recipient, task_id, target_kind, reason: payload = 'canceled' } = request;
+  const { project, recipient, task_id, target_kind, peer, reason: payload = 'canceled' } = request;
   const sender = desk.store.read((tx) => senderOf(tx, project, caller));
   if (sender === undefined)
     return new Refusal('invalid_request', 'a caller without a session has no principal to cancel as');
@@ -26,8 +26,9 @@ export async function cancelTask(
       payload,
       task_id,
       status: 'canceled',
-      idempotency_key: `cancel:${sha256Hex(canonicalJson([recipient, target_kind ?? 'principal', task_id, payload]))}`,
+      idempotency_key: `cancel:${sha256Hex(canonicalJson([recipient, target_kind ?? 'principal', task_id, payload, ...(peer === undefined ? [] : [peer])]))}`,
       ...(target_kind !== undefined && { target_kind }),
+      ...(peer !== undefined && { peer }),
     },
     caller,
   );

@@ -11,7 +11,7 @@ import { contentFields, contentOf, type Message, readPayload } from '../protocol
 import type { SendRequest } from '../protocol/requests.ts';
 import { nameable } from '../protocol/session.ts';
 import { type Caller, type Desk, newId, timestamp } from './desk.ts';
-import { checkLoop, hopsOf } from './guard.ts';
+import { type Chain, chainOf, checkLoop } from './guard.ts';
 
 /** A message as it will be stored, before the store was asked. */
 export interface Draft {
@@ -54,10 +54,14 @@ export function draft(desk: Desk, request: SendRequest, caller: Caller): Result<
 }
 
 /** Stores the draft, or answers what its key already names. */
-export function store(tx: Tx, desk: Desk, given: Draft): Result<Stored> {
+export const store = (tx: Tx, desk: Desk, given: Draft): Result<Stored> =>
+  earlierOf(tx, given) ?? insert(tx, desk, given);
+
+/** The earlier message of the key with the same content, a conflict, or nothing. */
+export function earlierOf(tx: Tx, given: Draft): Result<Stored> | undefined {
   const { message, idempotency_key, content_sha256 } = given;
   const earlier = tx.messages.byIdempotencyKey(message.project, message.sender, idempotency_key);
-  if (earlier === undefined) return insert(tx, desk, given);
+  if (earlier === undefined) return undefined;
   if (earlier.content_sha256 !== content_sha256)
     return new Refusal('idempotency_conflict', 'this idempotency_key was used for other content', {
       field: 'idempotency_key',
@@ -67,10 +71,15 @@ export function store(tx: Tx, desk: Desk, given: Draft): Result<Stored> {
   return { message: stored.message, held: stored.held };
 }
 
+/** The message with its place in its chain of answers. */
+export function chained(tx: Tx, message: Message): { message: Message; chain: Chain } {
+  const chain = chainOf(tx, message.reply_to);
+  return { message: chain.hops === 0 ? message : { ...message, hops: chain.hops }, chain };
+}
+
 function insert(tx: Tx, desk: Desk, given: Draft): Result<Stored> {
   const nowMs = desk.clock.nowMs();
-  const hops = hopsOf(tx, given.message.reply_to);
-  const message: Message = hops === 0 ? given.message : { ...given.message, hops };
+  const { message, chain } = chained(tx, given.message);
   const refusal =
     checkExpiry(message, nowMs) ??
     checkNameable(tx, message) ??
@@ -79,17 +88,23 @@ function insert(tx: Tx, desk: Desk, given: Draft): Result<Stored> {
   if (refusal !== undefined) return refusal;
   const held = needsNoAnswer({ ...message, payload: given.payload });
   const stored = { message, held };
-  put(tx, given, stored, given.idempotency_key);
+  put(tx, given, stored, given.idempotency_key, chain.root_id);
   return stored;
 }
 
 /** Stores the content of the draft as this message, under this key; what it makes obsolete waits no more. */
-export function put(tx: Tx, given: Draft, { message, held }: Stored, idempotency_key: string): void {
+export function put(
+  tx: Tx,
+  given: Draft,
+  { message, held }: Stored,
+  key: string,
+  root_id: string | undefined,
+): void {
   tx.messages.insert({
     message,
     held,
-    idempotency_key,
-    content_sha256: given.content_sha256,
+    idempotency: { key, content_sha256: given.content_sha256 },
+    ...(root_id !== undefined && { root_id }),
     payload: given.payload_json,
     payload_sha256: given.payload_sha256,
   });
@@ -122,7 +137,7 @@ function checkNameable(tx: Tx, { project, intended_session }: Message): Refusal 
 }
 
 /** The owner's budget counts logical payload bytes. */
-export function checkQuota(tx: Tx, { quota }: Desk, payloadJson: string): Refusal | undefined {
+export function checkQuota(tx: Tx, { quota }: Pick<Desk, 'quota'>, payloadJson: string): Refusal | undefined {
   if (quota === undefined) return undefined;
   if (quota === 'malformed')
     return new Refusal('invalid_storage_quota', 'POSTBELL_STORAGE_QUOTA_BYTES is no whole number');

@@ -1,5 +1,6 @@
 // What the use cases of the mail are handed: the ports, and who is calling.
 
+import type { Account } from '../ports/account.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Random } from '../ports/random.ts';
 import type { Router } from '../ports/router.ts';
@@ -14,6 +15,8 @@ export interface Desk {
   random: Random;
   wake: Wake;
   router: Router;
+  /** The account's identity and whom it trusts; absent where nothing leaves this machine, as in a demo. */
+  account?: Account;
   /** Payload bytes that the owner allows in all; absent: no limit. */
   quota?: number | 'malformed';
 }

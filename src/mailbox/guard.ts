@@ -1,19 +1,29 @@
 // The loop guard of a send, asked within its transaction.
 
+import { rootOf } from '../crypto/root-id.ts';
 import type { Tx } from '../ports/store.ts';
 import { Refusal } from '../protocol/errors.ts';
 import { limits } from '../protocol/limits.ts';
 import type { Message } from '../protocol/message.ts';
 
-/** One hop more than the message it answers; nothing where it answers none that is known. */
-export function hopsOf(tx: Tx, replyTo: string | undefined): number {
+/** Where a message stands in a chain of answers. */
+export interface Chain {
+  hops: number;
+  /** The first message's id on the wire; undefined at the start of a chain. */
+  root_id: string | undefined;
+}
+
+/** One hop more than the message it answers; the start of a chain where it answers none that is known. */
+export function chainOf(tx: Tx, replyTo: string | undefined): Chain {
   const answered = replyTo === undefined ? undefined : tx.messages.byId(replyTo);
-  return answered === undefined ? 0 : (answered.message.hops ?? 0) + 1;
+  if (answered === undefined) return { hops: 0, root_id: undefined };
+  const { message_id, hops = 0 } = answered.message;
+  return { hops: hops + 1, root_id: answered.root_id ?? rootOf(message_id) };
 }
 
 /** Refuses `loop_limit` and `rate_limited`. */
 export function checkLoop(tx: Tx, message: Message, nowMs: number): Refusal | undefined {
-  const { hops = 0, project, recipient, sender, provenance } = message;
+  const { hops = 0, project, recipient, sender, provenance, peer } = message;
   if (hops === 0) return undefined;
   if (hops > limits.hopsMax)
     return new Refusal(
@@ -25,6 +35,7 @@ export function checkLoop(tx: Tx, message: Message, nowMs: number): Refusal | un
     project,
     recipient,
     sender,
+    ...(peer !== undefined && { peer }),
     ...(provenance.session !== undefined && { sessions: tx.identity.chain(provenance.session) }),
   };
   const window = {

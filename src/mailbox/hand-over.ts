@@ -136,7 +136,13 @@ export function fallBack(tx: Tx, desk: Desk, { message, held, refusal, draft }: 
   const copy = copyFor(desk, message, session);
   const unfit = checkLoop(tx, copy, desk.clock.nowMs()) ?? checkQuota(tx, desk, draft.payload_json);
   if (unfit !== undefined) return noCopy(refusal, unfit.message);
-  put(tx, draft, { message: copy, held }, fallbackPrefix + draft.idempotency_key);
+  put(
+    tx,
+    draft,
+    { message: copy, held },
+    fallbackPrefix + draft.idempotency_key,
+    tx.messages.byId(message.message_id)?.root_id,
+  );
   tx.fallbacks.insert({
     delivery_id: copy.delivery_id,
     refused_delivery_id: message.delivery_id,

@@ -1,9 +1,11 @@
 // A conversation: both directions with one peer, in time order. Read-only, unless the caller asks to consume: then exactly
 // the inbound messages that are returned are taken in and acknowledged, before they are returned.
 
+import { keyBytes } from '../crypto/key-text.ts';
+import { addressee } from '../peers/who.ts';
 import type { HistoryRow } from '../ports/mail.ts';
 import type { Tx } from '../ports/store.ts';
-import type { ReceiptKey } from '../protocol/delivery.ts';
+import { type ReceiptKey, receiptKeyOf } from '../protocol/delivery.ts';
 import { isRefusal, type Result } from '../protocol/errors.ts';
 import type { Json } from '../protocol/json.ts';
 import { limits } from '../protocol/limits.ts';
@@ -15,6 +17,7 @@ import { consume } from './acknowledge.ts';
 import type { Caller, Desk } from './desk.ts';
 import { inboxOf } from './inbox.ts';
 import { page } from './page.ts';
+import { peerNames } from './peer-names.ts';
 import { deliveryStateOf } from './state.ts';
 
 export type HistoryMessage = Message & {
@@ -41,6 +44,7 @@ export async function history(
   caller: Caller,
 ): Promise<Result<HistoryAnswer>> {
   const consuming = request.consume === true;
+  const named = peerNames(desk);
   const work = (tx: Tx): Result<HistoryAnswer> => {
     const found = rowsOf(tx, desk, request, caller);
     if (isRefusal(found)) return found;
@@ -48,7 +52,7 @@ export async function history(
     const inbound = consuming ? rows.filter(([row]) => row.direction === 'in') : [];
     const consumed = inbound.filter(([row]) => consume(tx, desk, row.stored.message, caller)).length;
     const omitted = found.length - rows.length;
-    const messages = rows.map(([row, payload]) => shown(tx, row, payload));
+    const messages = rows.map(([row, payload]) => named(shown(tx, row, payload)));
     return { peer: request.peer, messages, consumed, ...(omitted > 0 && { omitted }) };
   };
   const answer = consuming ? await desk.store.write(work) : desk.store.read(work);
@@ -63,8 +67,14 @@ function rowsOf(tx: Tx, desk: Desk, request: HistoryRequest, caller: Caller): Re
   const sessions = caller.session === undefined ? [] : tx.identity.chain(caller.session);
   const senders = { labels: inbox.principals, sessions };
   const count = request.limit ?? limits.receiveCountDefault;
-  const peer = { label: request.peer, recipient: nameOf(request.peer) };
-  return tx.messages.history(inbox, peer, senders, count);
+  return tx.messages.history(inbox, withWhom(desk, request.peer), senders, count);
+}
+
+/** A petname, `self`, a key, or somebody of this machine, in that order. Remote history goes by the key. */
+function withWhom(desk: Desk, name: string): Parameters<Tx['messages']['history']>[1] {
+  const peer = desk.account === undefined ? undefined : addressee(desk.account, name);
+  if (peer !== undefined && !isRefusal(peer)) return { key: peer.key };
+  return keyBytes(name) === undefined ? { label: name, recipient: nameOf(name) } : { key: name };
 }
 
 function shown(
@@ -78,7 +88,7 @@ function shown(
     delivery_state: deliveryStateOf(tx, message.delivery_id),
     ...(superseded_by !== undefined && { superseded_by }),
     payload,
-    ...(direction === 'in' && { receipt: { sender: 'local', msg_id: message.message_id } }),
+    ...(direction === 'in' && { receipt: receiptKeyOf(message) }),
     untrusted: true,
   };
 }

@@ -21,8 +21,8 @@ const minuteMs = 60_000;
 
 /**
  * The rows beyond the cursor of all the session's ids. Of several notices the newest that still has waiting mail, of which
- * the host was not told otherwise, is printed; the others are passed. Each row of an earlier format is printed. Undefined
- * where there are no rows.
+ * the host was not told otherwise, is printed; the others are passed. Each row of pairing and of an earlier format is
+ * printed. Undefined where there are no rows.
  */
 export function nextBatch(desk: Pick<Desk, 'store' | 'clock'>, sessionId: string): Batch | undefined {
   return desk.store.read((tx) => {
@@ -40,7 +40,7 @@ export function nextBatch(desk: Pick<Desk, 'store' | 'clock'>, sessionId: string
     const last = taken.at(-1);
     if (last === undefined) return undefined;
     const newest = taken.findLast((row) => row.waiting);
-    const printed = taken.filter((row) => row.whole || row === newest);
+    const printed = taken.filter((row) => row.whole || row.pairing || row === newest);
     const text = printed.map((row) => (row.whole ? renderEarlier(row.text) : row.text)).join('\n\n');
     return { root, position: last.seq, ...(printed.length > 0 && { text }) };
   });

@@ -25,7 +25,8 @@ function note(tx: Tx, desk: Desk, message: Message, caller: Caller): void {
   const root = caller.session && tx.identity.chain(caller.session)[0];
   if (status !== undefined && endings.has(status)) {
     const inbox = target_kind === 'session' ? (tx.identity.chain(recipient)[0] as string) : recipient;
-    tx.tasks.clear({ project, task_id, target_kind, recipient: inbox });
+    // One of that name here works on something else.
+    if (message.peer === undefined) tx.tasks.clear({ project, task_id, target_kind, recipient: inbox });
     if (root !== undefined) tx.tasks.clear({ session_root: root, task_id });
   }
   if (root === undefined) return;

@@ -21,7 +21,7 @@ export function receipts(
   request: ReceiptsRequest,
 ): Result<ReceiptsAnswer> {
   return desk.store.read((tx) => {
-    const found = findMessage(tx, request);
+    const found = findMessage(tx, request, { sent: true });
     if (isRefusal(found)) return found;
     const { message } = found;
     const { project, recipient, message_id } = request;
@@ -59,8 +59,13 @@ const endOfWaiting = (tx: Tx, supersededBy: string | undefined): string | undefi
   supersededBy === undefined ? undefined : tx.messages.byId(supersededBy)?.message.created_at;
 
 /** Its time has passed while it still waited, until `untilIso` at most. */
-function expiry({ expires_at }: Message, facts: readonly Fact[], untilIso: string): ExpiredFact | undefined {
-  if (expires_at === undefined || expires_at > untilIso) return undefined;
+function expiry(
+  { expires_at, peer }: Message,
+  facts: readonly Fact[],
+  untilIso: string,
+): ExpiredFact | undefined {
+  // What went to another machine expires by its outbox entry, if it does.
+  if (peer !== undefined || expires_at === undefined || expires_at > untilIso) return undefined;
   const takenIn = facts.some((fact) => fact.receipt_kind === 'intake' && fact.recorded_at < expires_at);
   return takenIn
     ? undefined

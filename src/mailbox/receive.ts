@@ -1,12 +1,13 @@
 // Hop 5 for a session: all mail that waits for it now. Consumes nothing.
 
-import type { ReceivedMessage } from '../protocol/delivery.ts';
+import { type ReceivedMessage, receiptKeyOf } from '../protocol/delivery.ts';
 import { isRefusal, type Result } from '../protocol/errors.ts';
 import { limits } from '../protocol/limits.ts';
 import type { ReceiveRequest } from '../protocol/requests.ts';
 import type { Caller, Desk } from './desk.ts';
 import { inboxOf } from './inbox.ts';
 import { page } from './page.ts';
+import { peerNames } from './peer-names.ts';
 
 export interface ReceiveAnswer {
   messages: ReceivedMessage[];
@@ -18,19 +19,20 @@ export interface ReceiveAnswer {
 
 /** `notification_id` is advisory: it changes nothing. */
 export function receive(
-  desk: Pick<Desk, 'store' | 'clock'>,
+  desk: Pick<Desk, 'store' | 'clock' | 'account'>,
   request: ReceiveRequest,
   caller: Caller,
 ): Result<ReceiveAnswer> {
+  const named = peerNames(desk);
   return desk.store.read((tx) => {
     const inbox = inboxOf(tx, caller, request, desk.clock.nowMs());
     if (isRefusal(inbox)) return inbox;
     const { unread, progress } = tx.waiting.counts(inbox);
     const listed = tx.waiting.list(inbox, request.limit ?? limits.receiveCountDefault);
     const messages = page(tx, listed, (stored) => stored).map(([{ message }, payload]) => ({
-      ...message,
+      ...named(message),
       payload,
-      receipt: { sender: 'local', msg_id: message.message_id },
+      receipt: receiptKeyOf(message),
       untrusted: true as const,
     }));
     return {

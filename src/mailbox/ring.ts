@@ -3,7 +3,7 @@
 
 import type { Bell, MessageLabels, RingItem, RingOutcome } from '../ports/bell.ts';
 import type { Tx } from '../ports/store.ts';
-import { type CoveredMessage, envelopeOf } from '../protocol/delivery.ts';
+import { type CoveredMessage, envelopeOf, receiptKeyOf } from '../protocol/delivery.ts';
 import { isRefusal, Refusal, type Result } from '../protocol/errors.ts';
 import type { Json } from '../protocol/json.ts';
 import { utf8Bytes } from '../protocol/json.ts';
@@ -18,6 +18,7 @@ import { type Rang, recordOutcome } from './outcome.ts';
 import { atMost, pause } from './patience.ts';
 import { currentReservation, openReservation } from './reserve.ts';
 import { ringOnce } from './ring-once.ts';
+import { ringForPairing } from './ring-pairing.ts';
 
 /** The session that rings, and its project. */
 export interface Ringing {
@@ -36,10 +37,21 @@ const busyLookMs = 1_000;
 const writeWaitMs = 1_000;
 
 /**
- * One round of the notifier: rings if something is due.
+ * One round of the notifier: rings if something is due, for mail first and then for pairing.
  * @returns when to look again at the latest; undefined where nothing waits.
  */
 export async function reconcile(
+  desk: RingDesk,
+  ringing: Ringing,
+  bell: Bell,
+  onFault: OnFault,
+): Promise<number | undefined> {
+  const mail = await ringForMail(desk, ringing, bell, onFault);
+  const pairing = await ringForPairing(desk, ringing.caller.session, bell);
+  return mail === undefined || pairing === undefined ? (mail ?? pairing) : Math.min(mail, pairing);
+}
+
+async function ringForMail(
   desk: RingDesk,
   ringing: Ringing,
   bell: Bell,
@@ -272,9 +284,7 @@ function keysOf(tx: Tx, deliveryIds: readonly string[]): CoveredMessage[] {
     const message = tx.messages.byDelivery(id)?.message;
     if (message === undefined) return [];
     const { project, recipient, target_kind, message_id, delivery_id } = message;
-    return [
-      { sender: 'local', msg_id: message_id, project, recipient, target_kind, message_id, delivery_id },
-    ];
+    return [{ ...receiptKeyOf(message), project, recipient, target_kind, message_id, delivery_id }];
   });
 }
 

@@ -1,6 +1,7 @@
 // Hop 2 of a message: a refusal with a code, or one durable transaction; only then is the sender answered, with
 // what is known and no more.
 
+import { type PeerSendAnswer, sendToPeer } from '../peers/send.ts';
 import type { NotifyAnswer } from '../ports/router.ts';
 import type { NativeDelivery } from '../protocol/delivery.ts';
 import { Fault, isRefusal, type Result } from '../protocol/errors.ts';
@@ -28,6 +29,9 @@ import { deliveryStateOf } from './state.ts';
 export type SendAnswer = Message & {
   delivery_state: DeliveryState;
   recipient_presence?: Presence;
+  /** With `peer`: how old that is, and who else is live there. */
+  presence_age_ms?: number;
+  live_alternative?: NonNullable<PeerSendAnswer['live_alternative']>;
   quieted?: NonNullable<NotifyAnswer['quieted']>;
   native_delivery?: NativeDelivery;
   fallback?: Fallback;
@@ -46,6 +50,12 @@ export async function send(
 ): Promise<Result<SendAnswer>> {
   const unfit = checkTogether(request);
   if (unfit !== undefined) return unfit;
+  const { peer } = request;
+  if (peer !== undefined) {
+    const sent = await sendToPeer(desk, { ...request, peer }, caller);
+    if (!isRefusal(sent)) await noteProgress(desk, sent, caller);
+    return sent;
+  }
   const given = draft(desk, request, caller);
   if (isRefusal(given)) return given;
   const committed = await desk.store.write((tx) => commit(tx, desk, given));

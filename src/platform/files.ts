@@ -4,6 +4,7 @@
 import {
   chmodSync,
   closeSync,
+  fchmodSync,
   fsyncSync,
   linkSync,
   lstatSync,
@@ -133,12 +134,38 @@ export function replacePrivateFile(file: string, text: string): void {
   }
 }
 
-function writeDraft(draft: string, text: string): void {
+/** As that, of a file that its owner edits: with this mode, and with the directory flushed. The caller holds its lock. */
+export function replaceOwnersFile(file: string, text: string, mode: number): void {
+  const directory = path.dirname(file);
+  const draft = path.join(directory, `.${path.basename(file)}.${process.pid}`);
+  try {
+    writeDraft(draft, text, mode);
+    renameSync(draft, file);
+    flush(directory);
+  } catch (error) {
+    throw fileFault(error, file, 'written');
+  } finally {
+    rmSync(draft, { force: true });
+  }
+}
+
+function flush(directory: string): void {
+  const descriptor = openSync(directory, 'r');
+  try {
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+function writeDraft(draft: string, text: string, mode = 0o600): void {
   rmSync(draft, { force: true });
   const descriptor = openSync(draft, 'wx', 0o600);
   try {
     // Every byte: a disk that fills up takes a part of one write without a word.
     writeFileSync(descriptor, text);
+    // Whatever the umask.
+    if (mode !== 0o600) fchmodSync(descriptor, mode);
     fsyncSync(descriptor);
   } finally {
     closeSync(descriptor);

@@ -40,13 +40,20 @@ export function socketNamed(places: Pick<Places, 'directory' | 'routerSocket'>, 
 }
 
 /** Where the key of this account's identity lies, if there is one. */
-export function keyFile(environment: Environment): string {
-  const named = setting(environment, 'POSTBELL_KEY');
+export const keyFile = (environment: Environment): string =>
+  configFile(environment, 'POSTBELL_KEY', 'identity.key');
+
+/** Where the account says whom it trusts. */
+export const policyFile = (environment: Environment): string =>
+  configFile(environment, 'POSTBELL_PEERS', 'peers.json');
+
+function configFile(environment: Environment, variable: string, name: string): string {
+  const named = setting(environment, variable);
   if (named !== undefined) return path.resolve(named);
   const xdg = setting(environment, 'XDG_CONFIG_HOME');
   const config =
     xdg !== undefined && path.isAbsolute(xdg) ? xdg : path.join(accountHome(environment), '.config');
-  return path.join(config, 'postbell', 'identity.key');
+  return path.join(config, 'postbell', name);
 }
 
 /** An empty or relative XDG value counts as unset. */

@@ -52,6 +52,8 @@ export interface RingItem {
   about?: MessageLabels;
   /** Of a channel: how many reservations in a row before this one were written to it and brought no intake. */
   unanswered?: number;
+  /** Of pairing, and about no mail: no reservation stands behind it. */
+  pairing?: true;
 }
 
 export type RingOutcome =

@@ -3,7 +3,14 @@
 import type { MailEvent, ReceiptEvent, UnavailableReason } from '../protocol/delivery.ts';
 import type { ErrorCode } from '../protocol/errors.ts';
 import type { Message, TargetKind } from '../protocol/message.ts';
-import type { Fact, MessageReceipt, MessageReceiptKind } from '../protocol/receipts.ts';
+import type {
+  Fact,
+  FactKind,
+  MessageReceipt,
+  MessageReceiptKind,
+  OutboxFact,
+  PeerFact,
+} from '../protocol/receipts.ts';
 
 /** A message with what only the inside needs. */
 export interface StoredMessage {
@@ -17,14 +24,23 @@ export interface StoredMessage {
   held: boolean;
   /** The message that made it obsolete. */
   superseded_by?: string;
+  /** On the wire, of the message at the start of its chain of answers; absent at a start that was never sent away. */
+  root_id?: string;
+  /** When its payload was replaced by a tombstone. */
+  tombstoned_at?: string;
+  /** When it was stored here. */
+  arrived_at: string;
 }
 
 export interface NewMessage {
   message: Message;
   /** The loop guard found that it needs no turn. */
   held: boolean;
-  idempotency_key: string;
-  content_sha256: string;
+  /** Absent of a peer's message, which its origin names. */
+  idempotency?: { key: string; content_sha256: string };
+  root_id?: string;
+  /** When it was stored here, where that is not when it was made. */
+  arrived_at?: string;
   payload: string;
   payload_sha256: string;
 }
@@ -45,6 +61,10 @@ export interface Messages {
   ): { content_sha256: string; message_id: string } | undefined;
   byId(messageId: string): StoredMessage | undefined;
   byDelivery(deliveryId: string): StoredMessage | undefined;
+  /** By the verified key and the id that its sender gave it. */
+  byOrigin(peerKey: string, originId: string): StoredMessage | undefined;
+  /** Keys of which a message of that id came. */
+  originsOf(originId: string, count: number): string[];
   /** Compact JSON and its hash; absence is a defect. */
   payload(messageId: string): { json: string; sha256: string };
   /** Sequence of the newest event of the project; 0 where there is none. */
@@ -62,17 +82,30 @@ export interface Messages {
    * newest first, after `since` and not after `until`: what a clock that was set back left ahead counts for nothing.
    */
   automatic(
-    pair: { project: string; recipient: string; sender: string; sessions?: readonly string[] },
+    pair: {
+      project: string;
+      recipient: string;
+      sender: string;
+      sessions?: readonly string[];
+      /** Key of the machine that the recipient is on; absent: this one. */
+      peer?: string;
+    },
+    window: { since: string; until: string },
+    count: number,
+  ): string[];
+  /** The same of what came from a peer, or from one session that it names. */
+  fromPeer(
+    pair: { peer_key: string; session?: string; project: string; recipient: string },
     window: { since: string; until: string },
     count: number,
   ): string[];
   /**
    * Both directions between an inbox and `peer`, by (time, message id), newest first. Out: what one of `senders` sent
-   * to the peer, as label or as session. A peer's label is as it was given; its inbox in the form of all recipients.
+   * to the peer, as label or as session. A local label is as it was given; its inbox in the form of all recipients.
    */
   history(
     inbox: Inbox,
-    peer: { label: string; recipient: string },
+    peer: { label: string; recipient: string } | { key: string },
     senders: { labels: readonly string[]; sessions: readonly string[] },
     count: number,
   ): HistoryRow[];
@@ -213,11 +246,19 @@ export interface NewReceipt extends Omit<MessageReceipt, 'source'> {
   delivery_id: string;
 }
 
+export type NewLinkFact = (PeerFact | OutboxFact) & { delivery_id: string; idempotency_key: string };
+
 export interface Receipts {
   find(delivery: string, kind: MessageReceiptKind, key: string): MessageReceipt | undefined;
-  has(delivery: string, kind: MessageReceiptKind): boolean;
+  has(delivery: string, kind: FactKind): boolean;
   /** With an event for the sender. An intake also ends the waiting of its delivery. */
   insert(row: NewReceipt, eventId: string): void;
+  /**
+   * A fact of the link about a message that was sent away, with an event for the sender; once under its key, and of one
+   * delivery no more than `limits.peerFactsMax`.
+   * @returns whether it was new
+   */
+  insertLinkFact(row: NewLinkFact, eventId: string): boolean;
   /** Every fact of the delivery in insertion order; observations of acceptances are left to the caller. */
   facts(delivery: string): FactRow[];
 }

@@ -77,6 +77,8 @@ export interface Sessions {
   /** The last connection of the newest registration among `ids`. */
   last(project: string, ids: readonly string[]): ConnectionRow | undefined;
   cards(project: string, nowMs: number, count: number): Card[];
+  /** In whatever project, with their bells, the newest first. */
+  cardsAnywhere(nowMs: number, count: number): (Card & { bell: Bell })[];
   /** Writes session, connection and presence; on the first one also the principal with its checkpoint. */
   connect(row: {
     registration: Registration;

@@ -35,6 +35,8 @@ export interface ListenerRow {
   waiting: boolean;
   /** Of an earlier format: no notice, but a whole message in the text. */
   whole: boolean;
+  /** Of pairing: it stands for itself. */
+  pairing: boolean;
 }
 
 export interface Notices {
@@ -80,7 +82,13 @@ export interface Notices {
 
 /** Rows that the listener of a session prints, and how far it has. */
 export interface Listener {
-  append(row: { session_id: string; notification_id: string; text: string; created_at: string }): void;
+  append(row: {
+    session_id: string;
+    notification_id: string;
+    text: string;
+    created_at: string;
+    kind?: 'pairing';
+  }): void;
   /** Rows of any of `ids` after `position`, oldest first. */
   rows(ids: readonly string[], position: number, count: number, current?: string): ListenerRow[];
   cursor(sessionRoot: string): number;

@@ -2,6 +2,8 @@
 
 import type { Feed } from './feed.ts';
 import type { Fallbacks, Messages, Receipts, Reminders, Tasks, Waiting } from './mail.ts';
+import type { Pairing } from './pairing.ts';
+import type { Devices, FactsOut, Gate, LinkRecords, Outbox, Places } from './peers.ts';
 import type { Attempts, Identity, Routers, Sessions } from './presence.ts';
 import type { Releases } from './releases.ts';
 import type { Failures, Listener, Notices } from './ringing.ts';
@@ -36,4 +38,11 @@ export interface Tx {
   readonly failures: Failures;
   readonly routers: Routers;
   readonly releases: Releases;
+  readonly places: Places;
+  readonly devices: Devices;
+  readonly gate: Gate;
+  readonly outbox: Outbox;
+  readonly factsOut: FactsOut;
+  readonly linkRecords: LinkRecords;
+  readonly pairing: Pairing;
 }

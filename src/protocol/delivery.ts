@@ -2,16 +2,27 @@
 
 import type { Json } from './json.ts';
 import type { Message } from './message.ts';
-import type { MessageReceiptKind } from './receipts.ts';
+import type { FactKind } from './receipts.ts';
 
 /** What fetch answers. */
-export type FetchedMessage = Message & { payload: Json; payload_sha256: string; untrusted: true };
+export type FetchedMessage = Message & {
+  payload: Json;
+  payload_sha256: string;
+  payload_tombstoned_at?: string;
+  untrusted: true;
+};
 
 /** Names one inbound message to `acknowledge_messages`. `sender` is `local` for mail of this store. */
 export interface ReceiptKey {
   sender: string;
   msg_id: string;
 }
+
+/** What the message is acknowledged by: the sender's own id for mail from another machine, the local id otherwise. */
+export const receiptKeyOf = ({ origin, message_id }: Message): ReceiptKey =>
+  origin === undefined
+    ? { sender: 'local', msg_id: message_id }
+    : { sender: origin.sender_key, msg_id: origin.message_id };
 
 /** A message that a notice is about, as a host may be told which one it is. */
 export type CoveredMessage = ReceiptKey &
@@ -37,7 +48,7 @@ export interface ReceiptEvent {
   event_id: string;
   event_kind: 'receipt_recorded';
   message_id: string;
-  receipt_kind: MessageReceiptKind;
+  receipt_kind: FactKind;
   value: string;
   recorded_at: string;
 }
@@ -62,7 +73,7 @@ export interface NativeDelivery {
 
 /** What an envelope says of a message beside its body: exactly these fields. */
 function routingOf(message: Message) {
-  const { privacy: _, quiet: __, expires_at: ___, hops: ____, ...routing } = message;
+  const { privacy: _, quiet: __, expires_at: ___, hops: ____, peer: _____, ...routing } = message;
   return routing;
 }
 

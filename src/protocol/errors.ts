@@ -3,8 +3,8 @@
 
 import { harmless } from './json.ts';
 
-/** Who can change the outcome: the caller, the recipient's state, this machine's owner, or Postbell itself. */
-export type FaultSide = 'caller' | 'recipient' | 'owner' | 'postbell';
+/** Who can change the outcome: the caller, the recipient's state, this machine's owner, another machine, or Postbell itself. */
+export type FaultSide = 'caller' | 'recipient' | 'owner' | 'peer' | 'postbell';
 
 interface CodeRow {
   readonly fault: FaultSide;
@@ -71,6 +71,13 @@ const table = {
   storage_quota_exceeded: row('owner', false, 'prune, or raise the quota'),
   invalid_storage_quota: row('owner', false, 'a non-negative integer'),
   not_found: row('caller', false, 'list first'),
+  outbox_full: row('owner', true, 'postbell doctor: which relay or peer is stuck'),
+  unknown_peer: row('caller', false, 'postbell peer list'),
+  ambiguous_peer: row('caller', false, 'postbell peer list'),
+  peer_not_paired: row('peer', true, 'postbell peer requests'),
+  identity_unavailable: row('owner', false, 'postbell identity show'),
+  operator_required: row('caller', false, 'a person runs the command that is named'),
+  conflict: row('caller', false, 'remove the other one first, or use its name'),
   connection_closed: row('postbell', true, 'retry'),
   invalid_response: row('postbell', true, 'retry'),
   host_outcome_timeout: row('recipient', true, 'retry with the same key, or let it wait'),

@@ -24,6 +24,23 @@ export const limits = {
   elsewhereCountMax: 5,
   detailCharactersMax: 1_000,
   failuresMax: 64,
+  /** Of strangers that ask to pair, and how long each is kept. */
+  pairRequestsMax: 64,
+  pairRequestKeptMs: 604_800_000,
+  /** Of requests that the operator made. Kept for their own way, the time at the other side, and the way of the answer. */
+  pairAskedMax: 128,
+  pairAskedKeptMs: 1_814_400_000,
+  /** Of pairing records on their way, and how long each may take. */
+  controlJobsMax: 128,
+  controlKeptMs: 604_800_000,
+  controlRetryMsMin: 2_000,
+  controlRetryMsMax: 300_000,
+  /** Of pairing notices to one session. */
+  pairingNoticeEveryMs: 60_000,
+  /** After one that its host did not take. */
+  pairingNoticeAgainMs: 300_000,
+  /** For a person to answer what his host asks him. */
+  confirmationWaitMs: 600_000,
   replyWaitMsMax: 30_000,
   commandReplyWaitMsMax: 300_000,
   hopsMax: 31,
@@ -103,4 +120,25 @@ export const limits = {
   acpStartWaitMs: 60_000,
   /** Reservations in a row that a channel was written to in vain: the next notice also goes to the listener. */
   channelUnansweredMax: 2,
+  /** Of what peers may leave in one inbox, each for itself. */
+  linkRecordsMax: 4_096,
+  linkRecordBytesMax: 33_554_432,
+  /** What is signed counts as fresh for so long, and so much may a clock be behind. */
+  signedForMs: 86_400_000,
+  signedAheadMs: 60_000,
+  /** Facts about one message that was sent away. */
+  peerFactsMax: 64,
+  outboxCountMax: 10_000,
+  pendingCountMax: 100,
+  outboxBytesMax: 268_435_456,
+  peerExpiryMs: 604_800_000,
+  peerExpiryMsMin: 60_000,
+  peerExpiryMsMax: 2_592_000_000,
+  /** A peer counts as live below it, and as away through the other. */
+  peerLiveMs: 90_000,
+  peerAwayMs: 259_200_000,
+  /** Texts grow pessimistic from it on. */
+  peerLongAwayMs: 86_400_000,
+  /** Ids remembered of records that are no messages, for each peer, and for all strangers. */
+  replayIdsMax: 4_096,
 } as const;

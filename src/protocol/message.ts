@@ -10,9 +10,22 @@ export type MessageStatus = 'update' | 'needs_input' | 'result' | 'failed' | 'ca
 
 /** Set by the transport, never by the caller. */
 export interface Provenance {
-  transport: 'mcp' | 'cli';
+  transport: 'mcp' | 'cli' | 'link';
   source_host: string;
   session?: string;
+  /** Of a message from another machine, the verified key. */
+  peer_key?: string;
+}
+
+/** Where a message from another machine comes from. */
+export interface Origin {
+  sender_key: string;
+  /** The petname of that key, `self`, or the key where it is no peer any more. Left out where nobody asked who it is. */
+  peer?: string;
+  /** The id that its sender gave it. */
+  message_id: string;
+  /** Steers replies only: a claim of that key. */
+  return_route?: { session?: string; device?: string };
 }
 
 /** A message as every surface shows it; `?` fields are left out, never null. */
@@ -33,10 +46,13 @@ export interface Message {
   status?: MessageStatus;
   expires_at?: string;
   quiet?: boolean;
+  /** Of a message to another machine: the key it goes to, shown by its petname. */
+  peer?: string;
   /** How long the chain of answers is that led here; left out where it answers nothing that is known. */
   hops?: number;
   created_at: string;
   provenance: Provenance;
+  origin?: Origin;
 }
 
 /** The one session that may take the message in, where it is meant for one. */
@@ -127,6 +143,14 @@ export function checkTogether(request: SendRequest): Refusal | undefined {
     return new Refusal('invalid_request', 'expected_generation needs target_kind session', {
       field: 'expected_generation',
     });
+  if (request.peer !== undefined)
+    for (const field of ['fallback_to_principal', 'expected_generation', 'reply_wait_ms'] as const)
+      if (request[field] !== undefined && request[field] !== false)
+        return new Refusal(
+          'invalid_request',
+          `${field} is for sessions of this machine; what goes to a peer is not waited for`,
+          { field },
+        );
   if (request.idempotency_key.startsWith(fallbackPrefix))
     return new Refusal('invalid_request', `idempotency_key may not begin with ${fallbackPrefix}`, {
       field: 'idempotency_key',

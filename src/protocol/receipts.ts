@@ -22,6 +22,35 @@ export interface MessageReceipt {
   recorded_at: string;
 }
 
+/** What a peer's store recorded of a message that was sent to it, signed by its key: no word on what its model understood. */
+export interface PeerFact {
+  receipt_id: string;
+  receipt_kind: 'stored' | 'intake' | 'ack' | 'disposition' | 'refused';
+  value: string;
+  source: 'peer';
+  /** `peer`: whoever holds the key. */
+  actor: 'peer';
+  /** The verified key. */
+  peer_key: string;
+  /** When the peer recorded it, by its own clock. */
+  peer_recorded_at: string;
+  /** When it came here. */
+  recorded_at: string;
+}
+
+/** What this machine did with a message to a peer, or why it stopped trying. */
+export interface OutboxFact {
+  receipt_id: string;
+  receipt_kind: 'relay_accept' | 'expired' | 'refused';
+  /** The origin of the relay; or why it ended. */
+  value: string;
+  source: 'outbox';
+  actor: 'postbell-router';
+  recorded_at: string;
+}
+
+export type OutboxEnd = 'discarded' | 'peer_removed' | 'relay_refused';
+
 /** The time after which the message waits no more; seen when receipts are read. */
 export interface ExpiredFact {
   receipt_kind: 'expired';
@@ -77,7 +106,9 @@ export interface HostAcceptObservation {
   session?: string;
 }
 
-export type Fact = MessageReceipt | AttemptFact | HostAcceptFact | ExpiredFact;
+export type Fact = MessageReceipt | AttemptFact | HostAcceptFact | ExpiredFact | PeerFact | OutboxFact;
+
+export type FactKind = MessageReceiptKind | (PeerFact | OutboxFact)['receipt_kind'];
 
 export interface ReceiptsAnswer {
   project: string;
@@ -87,9 +118,9 @@ export interface ReceiptsAnswer {
   receipts: Fact[];
 }
 
-const rank = { attempt: 0, host_accept: 1, receipt: 2, message: 3 } as const;
+const rank = { attempt: 0, host_accept: 1, receipt: 2, peer: 3, outbox: 3, message: 4 } as const;
 
-/** Time first; at equal times attempt, host acceptance, message receipt, expiry; then the given (insertion) order. */
+/** Time first; at equal times attempt, host acceptance, message receipt, what came over the link, expiry; then the given (insertion) order. */
 export function inReceiptOrder(facts: readonly Fact[]): Fact[] {
   return [...facts].sort((a, b) =>
     a.recorded_at < b.recorded_at ? -1 : a.recorded_at > b.recorded_at ? 1 : rank[a.source] - rank[b.source],

@@ -61,6 +61,11 @@ export const sendFields = {
     max: limits.idCharactersMax,
     about: 'the task this belongs to; new work takes a new one',
   },
+  peer: {
+    kind: 'text',
+    max: limits.nameCharactersMax,
+    about: 'the machine of a peer: its petname or key, or self for your other machines',
+  },
   status: {
     kind: 'choice',
     choices: ['update', 'needs_input', 'result', 'failed', 'canceled'],
@@ -163,6 +168,11 @@ export const discoverFields = {
     max: limits.discoverCountMax,
     about: howMany(limits.discoverCountDefault),
   },
+  peer: {
+    kind: 'text',
+    max: limits.nameCharactersMax,
+    about: 'sessions on the machines of a peer: its petname or key, or self',
+  },
   detail: { kind: 'flag', about: 'with bell, its state, waiting mail and the time of connection' },
 } as const satisfies Fields;
 
@@ -191,7 +201,7 @@ export const historyFields = {
     kind: 'text',
     max: limits.nameCharactersMax,
     required: true,
-    about: 'with whom: a sender label or a recipient',
+    about: 'with whom: a petname, self or a key; else a sender label or a recipient of this machine',
   },
   limit: {
     kind: 'integer',
@@ -233,6 +243,11 @@ export const cancelFields = {
   task_id: { kind: 'text', max: limits.idCharactersMax, required: true, about: 'the task to cancel' },
   target_kind: targetKind,
   project,
+  peer: {
+    kind: 'text',
+    max: limits.nameCharactersMax,
+    about: 'the machine of a peer that the recipient is on',
+  },
   reason: { kind: 'text', max: limits.detailCharactersMax, about: 'the text (default canceled)' },
 } as const satisfies Fields;
 

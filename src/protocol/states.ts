@@ -6,7 +6,9 @@ export type DeliveryState =
   | 'host_queued'
   | 'notification_sent'
   | 'inbox_queued'
-  | 'receiver_stored';
+  | 'receiver_stored'
+  | 'bus_accepted'
+  | 'pending';
 
 /** How the newest hand-off that covers a delivery stands. */
 export type HandOffState =
@@ -15,6 +17,17 @@ export type HandOffState =
   | 'notification_sent'
   | 'host_queued'
   | 'delivery_failed';
+
+/** Of a message to another machine: what is known here. A relay's acceptance says nothing of its receiver. */
+export function sentState(facts: {
+  acknowledged: boolean;
+  stored: boolean;
+  relayed: boolean;
+}): DeliveryState {
+  if (facts.acknowledged) return 'receiver_acknowledged';
+  if (facts.stored) return 'receiver_stored';
+  return facts.relayed ? 'bus_accepted' : 'pending';
+}
 
 /** First match wins; a hand-off counts only while the delivery still waits. */
 export function deliveryState(facts: {

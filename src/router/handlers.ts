@@ -16,7 +16,7 @@ import { register } from '../sessions/register.ts';
 import { isOutdated, supersede } from '../sessions/router-run.ts';
 import type { Switchboard } from '../sessions/switchboard.ts';
 import type { Connections, Peer } from './connections.ts';
-import { Dispatches } from './dispatches.ts';
+import type { Dispatches } from './dispatches.ts';
 
 export interface RouterContext {
   board: Switchboard;
@@ -39,11 +39,10 @@ type Handler<F> = (peer: Peer, fields: F) => Handled;
 
 export type Handlers = { readonly [K in RequestType]: Handler<RequestFields<K>> };
 
-export function handlersOf(context: RouterContext): Handlers {
+export function handlersOf(context: RouterContext, dispatches: Dispatches): Handlers {
   const { board, connections } = context;
   const guarded = authenticated(context.token);
   const owned = onOwnConnection(context);
-  const dispatches = new Dispatches(context);
   return {
     register: guarded((peer, fields) => registerPeer(context, dispatches, peer, fields)),
     heartbeat: ({ connection }, fields) => {

@@ -9,6 +9,7 @@ import { limits } from '../protocol/limits.ts';
 import { closeLeftOpen, expireLeases } from '../sessions/disconnect.ts';
 import type { Switchboard } from '../sessions/switchboard.ts';
 import { Connections, type Peer, writeTo } from './connections.ts';
+import { Dispatches } from './dispatches.ts';
 import { dropPeer, type Handlers, handlersOf, type RouterContext, type StopCause } from './handlers.ts';
 import { lineReader } from './lines.ts';
 import { FrameRate } from './rate.ts';
@@ -30,6 +31,8 @@ export interface RouterOptions {
 export interface RouterServer {
   /** Closes what an earlier router left open, then takes connections at `socketPath`. */
   listen(socketPath: string): Promise<void>;
+  /** Hands over what came in by another way than a client. */
+  handOver(project: string, deliveryId: string): void;
   /** Ends the connections whose lease has run out. */
   expireLeases(): Promise<void>;
   /** Ends every registration with `router_restart`. */
@@ -51,12 +54,15 @@ export function routerServer({ ports, token, log, pid, version, stop }: RouterOp
   const describe = (): object => ({ pid, uptime_ms: Math.round(ports.clock.elapsedMs() - startedMs) });
   const context: RouterContext = { board, connections, token, log, version, stop, describe };
   const sockets = new Set<Socket>();
-  const server = createServer(acceptor(context, sockets));
+  const dispatches = new Dispatches(context);
+  const server = createServer(acceptor(context, dispatches, sockets));
   return {
     listen: async (socketPath) => {
       await closeLeftOpen(ports);
       await listening(server, socketPath);
     },
+    // Failures are logged where they are met.
+    handOver: (project, deliveryId) => void dispatches.begin(project, deliveryId).catch(() => {}),
     expireLeases: async () => {
       for (const id of await expireLeases(ports)) connections.remove(id);
     },
@@ -77,8 +83,12 @@ function listening(server: Server, socketPath: string): Promise<void> {
 }
 
 /** Takes one client; an error on its socket ends that client and nothing else. */
-function acceptor(context: RouterContext, sockets: Set<Socket>): (socket: Socket) => void {
-  const handlers = handlersOf(context);
+function acceptor(
+  context: RouterContext,
+  dispatches: Dispatches,
+  sockets: Set<Socket>,
+): (socket: Socket) => void {
+  const handlers = handlersOf(context, dispatches);
   const { clock } = context.board;
   const failed = (what: string) => (error: unknown) =>
     context.log.warn(what, { code: describeError(error).code });

@@ -34,6 +34,9 @@ function quietedAs({ message, waiting }: StoredMessage): 'progress' | 'loop_guar
 const isExpired = ({ waiting, superseded_by }: StoredMessage): boolean =>
   !waiting && superseded_by === undefined;
 
+/** What came from another machine is only ever announced. */
+const isRemote = ({ message }: StoredMessage): boolean => message.origin !== undefined;
+
 /** The exact session: an absent, deaf or busy one is a failure with its reason. */
 export function sessionTarget(
   tx: Tx,
@@ -43,8 +46,8 @@ export function sessionTarget(
 ): Found {
   if (isExpired(stored)) return not('expired');
   const { message } = stored;
-  const whole = wholeOf(tx, stored);
-  if (whole === undefined) return not('native_message_too_large');
+  const whole = isRemote(stored) ? undefined : wholeOf(tx, stored);
+  if (whole === undefined && !isRemote(stored)) return not('native_message_too_large');
   const ids = tx.identity.chain(message.recipient);
   const registered = tx.sessions.registered(message.project, ids);
   if (registered === undefined) return not('never_registered');
@@ -57,7 +60,8 @@ export function sessionTarget(
     return { answer: { delivered: true, quieted: quietedAs(stored) } };
   if (live.bell === 'none') return not('no_bell');
   if (isBusy(tx, live)) return not('busy');
-  return { connection: live, sessionRoot: firstOf(ids), ...(takesWhole(live) && { full: whole }) };
+  const full = takesWhole(live) ? whole : undefined;
+  return { connection: live, sessionRoot: firstOf(ids), ...(full !== undefined && { full }) };
 }
 
 /** The newest live session of the principal that has a bell, if the delivery may be handed over at all. */
@@ -75,7 +79,7 @@ export function principalTarget(tx: Tx, stored: StoredMessage, nowMs: number): F
   if (live.bell === 'none') return not('no_bell');
   const checkpoint = tx.sessions.checkpoint(message.project, live.principal_id);
   if (checkpoint === undefined || stored.event_seq <= checkpoint) return not('before_checkpoint');
-  const full = takesWhole(live) ? wholeOf(tx, stored) : undefined;
+  const full = takesWhole(live) && !isRemote(stored) ? wholeOf(tx, stored) : undefined;
   const sessionRoot = firstOf(tx.identity.chain(live.session_id));
   if (full === undefined && currentReservation(tx, sessionRoot, nowMs) !== undefined) return not('covered');
   if (isBusy(tx, live)) return not('busy');

@@ -2,13 +2,13 @@
 
 import type { Inbox } from '../ports/mail.ts';
 
-/** Of a delivery `d`, with `parametersOf`. */
-export const mine = `(
+/** Of a delivery `d`, with `parametersOf`: never one that went to another machine. */
+export const mine = `(d.peer_key IS NULL AND (
   (d.target_kind = 'principal' AND d.intended_session IS NULL
     AND d.recipient IN (SELECT value FROM json_each(:principals)))
   OR (d.target_kind = 'principal' AND d.intended_session IN (SELECT value FROM json_each(:intended))
     AND (:named = 0 OR d.recipient IN (SELECT value FROM json_each(:principals))))
-  OR (d.target_kind = 'session' AND d.recipient IN (SELECT value FROM json_each(:targets))))`;
+  OR (d.target_kind = 'session' AND d.recipient IN (SELECT value FROM json_each(:targets)))))`;
 
 export const parametersOf = (inbox: Inbox) => ({
   project: inbox.project,

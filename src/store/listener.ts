@@ -14,25 +14,32 @@ export function listener(database: Database, now: () => string): Listener {
   return {
     append: (row) => {
       database.run(
-        'INSERT INTO listener_row (session_id, notification_id, text, created_at) VALUES (?, ?, ?, ?)',
+        'INSERT INTO listener_row (session_id, notification_id, text, created_at, kind) VALUES (?, ?, ?, ?, ?)',
         row.session_id,
         row.notification_id,
         row.text,
         row.created_at,
+        row.kind ?? 'mail',
       );
     },
     rows: (ids, position, count, current) =>
       database
         .all(
           `SELECT l.seq, l.notification_id, l.text, ${coversUntold} AS waiting,
+             l.kind = 'pairing' AS pairing, l.kind <> 'pairing' AND
              NOT EXISTS (SELECT 1 FROM reservation n WHERE n.notification_id = l.notification_id) AS whole
            FROM listener_row l WHERE l.session_id IN (SELECT value FROM json_each(:ids)) AND l.seq > :position
            ORDER BY l.seq LIMIT ${literal(count)}`,
           { ids: JSON.stringify(ids), position, current: current ?? null, now: now() },
         )
         .map(
-          ({ waiting, whole, ...row }) =>
-            ({ ...row, waiting: waiting === 1, whole: whole === 1 }) as unknown as ListenerRow,
+          ({ waiting, whole, pairing, ...row }) =>
+            ({
+              ...row,
+              waiting: waiting === 1,
+              whole: whole === 1,
+              pairing: pairing === 1,
+            }) as unknown as ListenerRow,
         ),
     cursor: (root) =>
       (database.get('SELECT position FROM listener_cursor WHERE session_root = ?', root)?.position ??

@@ -2,7 +2,7 @@ import type { Messages, NewMessage, StoredMessage } from '../ports/mail.ts';
 import { assert } from '../protocol/assert.ts';
 import type { MailEvent, ReceiptEvent } from '../protocol/delivery.ts';
 import { isAttentionWorthy, type Message } from '../protocol/message.ts';
-import type { Database, Row } from './database.ts';
+import { type Database, literal, type Row } from './database.ts';
 import { mine, parametersOf } from './inbox.ts';
 import { instantOf } from './instant.ts';
 
@@ -10,14 +10,16 @@ import { instantOf } from './instant.ts';
 export const messageColumns = `
   m.message_id, d.delivery_id, e.event_id, m.project, m.sender, d.recipient, d.target_kind, d.intended_session,
   m.content_type, m.privacy, m.correlation_id, m.reply_to, m.task_id, m.status, m.expires_at, m.quiet, m.hops,
-  m.created_at, m.transport, m.source_host, m.caller_session`;
+  m.created_at, m.transport, m.source_host, m.caller_session, d.peer_key AS to_key,
+  m.peer_key AS from_key, m.origin_id, m.origin_session, m.origin_device`;
 
 /** What `storedOf` reads beside them. */
-export const storedColumns = `${messageColumns}, e.seq AS event_seq, d.open, d.superseded_by, m.held`;
+export const storedColumns = `${messageColumns}, e.seq AS event_seq, d.open, d.superseded_by, m.held, m.root_id, m.tombstoned_at,
+  e.created_at AS arrived_at`;
 
 export const messageTables = `delivery d
   JOIN message m ON m.message_id = d.message_id
-  JOIN event e ON e.delivery_id = d.delivery_id AND e.event_kind = 'message_available'`;
+  JOIN event e ON e.delivery_id = d.delivery_id AND e.event_kind IN ('message_available', 'message_sent')`;
 
 const optionalColumns = [
   'intended_session',
@@ -30,7 +32,8 @@ const optionalColumns = [
 
 /** A row of `messageColumns` as a message; absent fields are left out. */
 export function messageOf(row: Row): Message {
-  const { transport, source_host, caller_session, quiet, hops, ...columns } = row;
+  const { transport, source_host, caller_session, quiet, hops, to_key, ...rest } = row;
+  const { from_key, origin_id, origin_session, origin_device, ...columns } = rest;
   const created_at = instantOf(columns.created_at as string);
   const message: Record<string, unknown> = { ...columns, created_at };
   if (typeof columns.expires_at === 'string') message.expires_at = instantOf(columns.expires_at);
@@ -41,13 +44,24 @@ export function messageOf(row: Row): Message {
     transport,
     source_host,
     ...(caller_session !== null && { session: caller_session }),
+    ...(from_key !== null && { peer_key: from_key }),
   };
+  if (to_key !== null) message.peer = to_key;
+  if (from_key !== null)
+    message.origin = {
+      sender_key: from_key,
+      message_id: origin_id,
+      return_route: {
+        ...(origin_session !== null && { session: origin_session }),
+        device: origin_device,
+      },
+    };
   return message as unknown as Message;
 }
 
 /** @param now the moment that expiry is measured by */
 export function storedOf(row: Row, now: string): StoredMessage {
-  const { open, event_seq, superseded_by, held, ...columns } = row;
+  const { open, event_seq, superseded_by, held, root_id, tombstoned_at, arrived_at, ...columns } = row;
   const message = messageOf(columns);
   const expired = message.expires_at !== undefined && message.expires_at <= now;
   return {
@@ -56,7 +70,10 @@ export function storedOf(row: Row, now: string): StoredMessage {
     waiting: open === 1 && !expired,
     attention: isAttentionWorthy(message, held === 1),
     held: held === 1,
+    arrived_at: instantOf(arrived_at as string),
     ...(superseded_by !== null && { superseded_by: superseded_by as string }),
+    ...(root_id !== null && { root_id: root_id as string }),
+    ...(tombstoned_at !== null && { tombstoned_at: instantOf(tombstoned_at as string) }),
   };
 }
 
@@ -79,6 +96,21 @@ export function messages(database: Database, now: () => string): Messages {
       ) as { content_sha256: string; message_id: string } | undefined,
     byId: (messageId) => select('d.message_id = ?', messageId),
     byDelivery: (deliveryId) => select('d.delivery_id = ?', deliveryId),
+    byOrigin: (peerKey, originId) => {
+      const row = database.get(
+        `SELECT ${storedColumns} FROM ${messageTables} WHERE m.peer_key = ? AND m.origin_id = ?`,
+        peerKey,
+        originId,
+      );
+      return row && storedOf(row, now());
+    },
+    originsOf: (originId, count) =>
+      database
+        .all(
+          `SELECT peer_key FROM message WHERE origin_id = ? ORDER BY seq LIMIT ${literal(count)}`,
+          originId,
+        )
+        .map((row) => row.peer_key as string),
     payload: (messageId) => {
       const row = database.get('SELECT payload, payload_sha256 FROM message WHERE message_id = ?', messageId);
       assert(row !== undefined, 'a delivery has its message');
@@ -93,7 +125,7 @@ export function messages(database: Database, now: () => string): Messages {
   };
 }
 
-type Conversations = Pick<Messages, 'replyTo' | 'automatic' | 'history'>;
+type Conversations = Pick<Messages, 'replyTo' | 'automatic' | 'fromPeer' | 'history'>;
 
 function conversations(database: Database, now: () => string): Conversations {
   return {
@@ -108,28 +140,45 @@ function conversations(database: Database, now: () => string): Conversations {
       );
       return row && messageOf(row);
     },
-    automatic: ({ project, recipient, sender, sessions }, { since, until }, count) =>
+    automatic: ({ project, recipient, sender, sessions, peer }, { since, until }, count) =>
       database
         .all(
           `SELECT m.created_at FROM message m JOIN delivery d ON d.message_id = m.message_id
            WHERE ${sessions === undefined ? 'm.sender = ?' : 'm.caller_session IN (SELECT value FROM json_each(?))'}
              AND m.created_at > ? AND m.created_at <= ? AND m.hops > 0
-             AND d.project = ? AND d.recipient = ? ORDER BY m.created_at DESC LIMIT ?`,
+             AND d.project = ? AND d.recipient = ? AND d.peer_key IS ? AND m.peer_key IS NULL
+           ORDER BY m.created_at DESC LIMIT ?`,
           sessions === undefined ? sender : JSON.stringify(sessions),
           since,
           until,
           project,
           recipient,
+          peer ?? null,
           count,
+        )
+        .map((row) => instantOf(row.created_at as string)),
+    fromPeer: ({ peer_key, session, project, recipient }, { since, until }, count) =>
+      database
+        .all(
+          `SELECT m.created_at FROM message m JOIN delivery d ON d.message_id = m.message_id
+           WHERE m.peer_key = :peer_key AND m.created_at > :since AND m.created_at <= :until AND m.hops > 0
+             AND (:session IS NULL OR m.origin_session = :session)
+             AND d.project = :project AND d.recipient = :recipient ORDER BY m.created_at DESC LIMIT :count`,
+          { peer_key, session: session ?? null, project, recipient, since, until, count },
         )
         .map((row) => instantOf(row.created_at as string)),
     history: (inbox, peer, senders, count) =>
       database
         .all(historyOf, {
           ...parametersOf(inbox),
-          label: peer.label,
-          peer: peer.recipient,
-          recipients: JSON.stringify([...inbox.principals, ...inbox.targets, peer.recipient]),
+          label: 'label' in peer ? peer.label : '',
+          peer: 'label' in peer ? peer.recipient : '',
+          key: 'key' in peer ? peer.key : null,
+          recipients: JSON.stringify([
+            ...inbox.principals,
+            ...inbox.targets,
+            ...('label' in peer ? [peer.recipient] : []),
+          ]),
           labels: JSON.stringify(senders.labels),
           sessions: JSON.stringify(senders.sessions),
           count,
@@ -141,7 +190,12 @@ function conversations(database: Database, now: () => string): Conversations {
   };
 }
 
-const incoming = `(${mine} AND m.sender IN (:label, :peer))`;
+/** From a peer by its key, whatever it calls itself; else by the label of a local sender. */
+const incoming = `(${mine} AND iif(:key IS NULL, m.peer_key IS NULL AND m.sender IN (:label, :peer), m.peer_key = :key))`;
+
+const outgoing = `(iif(:key IS NULL, d.peer_key IS NULL AND d.recipient = :peer, d.peer_key = :key)
+  AND m.peer_key IS NULL AND (m.sender IN (SELECT value FROM json_each(:labels))
+    OR m.caller_session IN (SELECT value FROM json_each(:sessions))))`;
 
 /** The scope of the events narrows the search: the two inboxes, and those whose mail is meant for the session. */
 const historyOf = `
@@ -149,10 +203,8 @@ const historyOf = `
   WHERE e.project = :project AND e.recipient IN (
       SELECT value FROM json_each(:recipients)
       UNION SELECT x.recipient FROM delivery x
-      WHERE x.project = :project AND x.intended_session IN (SELECT value FROM json_each(:intended)))
-    AND (${incoming}
-    OR (d.recipient = :peer AND (m.sender IN (SELECT value FROM json_each(:labels))
-      OR m.caller_session IN (SELECT value FROM json_each(:sessions)))))
+      WHERE x.project = :project AND (x.peer_key = :key OR x.intended_session IN (SELECT value FROM json_each(:intended))))
+    AND (${incoming} OR ${outgoing})
   ORDER BY m.created_at DESC, m.message_id DESC LIMIT :count`;
 
 type Events = Pick<Messages, 'events' | 'receiptEvents' | 'bounds'>;
@@ -200,8 +252,9 @@ function events(database: Database): Events {
 function insert(database: Database, { message: m, ...row }: NewMessage): void {
   database.run(
     `INSERT INTO message (message_id, project, sender, content_type, privacy, correlation_id, reply_to, task_id, status,
-       expires_at, quiet, hops, held, created_at, transport, source_host, caller_session, payload, payload_sha256)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+       expires_at, quiet, hops, held, created_at, transport, source_host, caller_session, payload, payload_sha256,
+       peer_key, origin_id, origin_session, origin_device, root_id)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     m.message_id,
     m.project,
     m.sender,
@@ -221,10 +274,33 @@ function insert(database: Database, { message: m, ...row }: NewMessage): void {
     m.provenance.session ?? null,
     row.payload,
     row.payload_sha256,
+    m.origin?.sender_key ?? null,
+    m.origin?.message_id ?? null,
+    m.origin?.return_route?.session ?? null,
+    m.origin?.return_route?.device ?? null,
+    row.root_id ?? null,
   );
+  insertDelivery(database, m, row.arrived_at ?? m.created_at);
+  if (row.idempotency !== undefined)
+    database.run(
+      'INSERT INTO idempotency VALUES (?, ?, ?, ?, ?)',
+      m.project,
+      m.sender,
+      row.idempotency.key,
+      row.idempotency.content_sha256,
+      m.message_id,
+    );
   database.run(
-    `INSERT INTO delivery (delivery_id, message_id, project, recipient, target_kind, intended_session, expires_at)
-     VALUES (?, ?, ?, ?, ?, ?, ?)`,
+    'UPDATE storage SET payload_bytes = payload_bytes + octet_length(?) WHERE one = 1',
+    row.payload,
+  );
+}
+
+/** What goes to a peer waits for nobody here, and is nobody's mail to poll. */
+function insertDelivery(database: Database, m: Message, at: string): void {
+  database.run(
+    `INSERT INTO delivery (delivery_id, message_id, project, recipient, target_kind, intended_session, expires_at, peer_key, open)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     m.delivery_id,
     m.message_id,
     m.project,
@@ -232,27 +308,18 @@ function insert(database: Database, { message: m, ...row }: NewMessage): void {
     m.target_kind,
     m.intended_session ?? null,
     m.expires_at ?? null,
+    m.peer ?? null,
+    m.peer === undefined ? 1 : 0,
   );
   database.run(
-    `INSERT INTO event (${eventColumns}) VALUES (?, 'message_available', ?, ?, ?, ?, ?, ?)`,
+    `INSERT INTO event (${eventColumns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
     m.event_id,
+    m.peer === undefined ? 'message_available' : 'message_sent',
     m.message_id,
     m.delivery_id,
     m.project,
     m.recipient,
     m.target_kind,
-    m.created_at,
-  );
-  database.run(
-    'INSERT INTO idempotency VALUES (?, ?, ?, ?, ?)',
-    m.project,
-    m.sender,
-    row.idempotency_key,
-    row.content_sha256,
-    m.message_id,
-  );
-  database.run(
-    'UPDATE storage SET payload_bytes = payload_bytes + octet_length(?) WHERE one = 1',
-    row.payload,
+    at,
   );
 }

@@ -7,8 +7,18 @@ import wholeMail from './sql/002-whole-mail.sql';
 import meantMail from './sql/003-mail-meant-for-a-session.sql';
 import stopGate from './sql/004-the-stop-gate.sql';
 import codex from './sql/005-codex.sql';
+import otherMachines from './sql/006-other-machines.sql';
+import pairing from './sql/007-pairing.sql';
 
-const migrations: readonly string[] = [localMail, wholeMail, meantMail, stopGate, codex];
+const migrations: readonly string[] = [
+  localMail,
+  wholeMail,
+  meantMail,
+  stopGate,
+  codex,
+  otherMachines,
+  pairing,
+];
 
 const schema: Schema = { migrations, tables: ['message', 'delivery', 'idempotency'] };
 

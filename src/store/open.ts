@@ -5,15 +5,21 @@ import type { Store, Tx } from '../ports/store.ts';
 import { attempts } from './attempts.ts';
 import { checkVersion, connect, type Patience, patiently, setDurable, transaction } from './connection.ts';
 import { type Database, storeFault } from './database.ts';
+import { devices } from './devices.ts';
+import { factsOut, linkRecords } from './facts-out.ts';
 import { failures } from './failures.ts';
 import { fallbacks } from './fallbacks.ts';
 import { feed } from './feed.ts';
+import { gate } from './gate.ts';
 import { groupCommits } from './group.ts';
 import { identity } from './identity.ts';
 import { listener } from './listener.ts';
 import { messages } from './messages.ts';
 import { migrate, needsMigration } from './migrate.ts';
 import { notices } from './notices.ts';
+import { outbox } from './outbox.ts';
+import { pairing } from './pairing.ts';
+import { places } from './places.ts';
 import { createPrivateFile } from './private-file.ts';
 import { receipts } from './receipts.ts';
 import { releases } from './releases.ts';
@@ -71,6 +77,13 @@ function aggregates(database: Database, clock: Clock): Tx {
     failures: failures(database),
     routers: routers(database),
     releases: releases(database),
+    places: places(database),
+    devices: devices(database),
+    gate: gate(database),
+    outbox: outbox(database),
+    factsOut: factsOut(database),
+    linkRecords: linkRecords(database),
+    pairing: pairing(database),
   };
 }
 

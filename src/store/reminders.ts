@@ -25,7 +25,8 @@ const everAddressed = `
     SELECT min(project) FROM event
     UNION ALL
     SELECT (SELECT min(project) FROM event WHERE project > p.project) FROM p WHERE p.project IS NOT NULL)
-  SELECT 1 FROM p JOIN event e ON e.project = p.project AND e.recipient IN (SELECT value FROM json_each(?)) LIMIT 1`;
+  SELECT 1 FROM p JOIN event e ON e.project = p.project AND e.recipient IN (SELECT value FROM json_each(?))
+    AND e.event_kind = 'message_available' LIMIT 1`;
 
 /** @param now the moment, as stored times are written */
 export function reminders(database: Database, now: () => string): Reminders {

@@ -1,5 +1,5 @@
 import type { ConnectionRow, SessionRow, Sessions } from '../ports/presence.ts';
-import type { Card } from '../protocol/session.ts';
+import type { Bell, Card } from '../protocol/session.ts';
 import type { Database, Row } from './database.ts';
 import { instantOf } from './instant.ts';
 
@@ -72,7 +72,8 @@ function reading(database: Database): Omit<Sessions, keyof (Writing & OfPrincipa
         project,
         JSON.stringify(ids),
       ),
-    cards: (project, nowMs, count) => cards(database, project, nowMs, count),
+    cards: (project, nowMs, count) => cards(database, project, nowMs, count).map(withoutBell),
+    cardsAnywhere: (nowMs, count) => cards(database, undefined, nowMs, count),
     checkpoint: (project, principal) =>
       database.get(
         'SELECT activation_checkpoint FROM principal WHERE project = ? AND principal_id = ?',
@@ -205,21 +206,32 @@ function connect(database: Database, row: Parameters<Sessions['connect']>[0]): v
   recordPresence(database, connection_id, 'connected', null, at);
 }
 
-function cards(database: Database, project: string, nowMs: number, count: number): Card[] {
+function cards(
+  database: Database,
+  project: string | undefined,
+  nowMs: number,
+  count: number,
+): (Card & { bell: Bell })[] {
   const rows = database.all(
-    `SELECT c.session_id, c.principal_id, s.host_kind, c.project, s.work_summary, c.generation, c.lease_expires_at_ms
+    `SELECT c.session_id, c.principal_id, s.host_kind, c.project, s.work_summary, c.generation, c.lease_expires_at_ms, c.bell
      FROM connection c JOIN session s ON s.project = c.project AND s.session_id = c.session_id
-     WHERE c.project = ? AND ${isLive} ORDER BY c.seq DESC LIMIT ?`,
-    project,
+     WHERE ${project === undefined ? '' : 'c.project = ? AND '}${isLive} ORDER BY c.seq DESC LIMIT ?`,
+    ...(project === undefined ? [] : [project]),
     nowMs,
     count,
   );
   return rows.map(({ lease_expires_at_ms, generation, work_summary, ...row }) => ({
-    ...(row as unknown as Pick<Card, 'session_id' | 'principal_id' | 'host_kind' | 'project'>),
+    ...(row as unknown as Pick<Card, 'session_id' | 'principal_id' | 'host_kind' | 'project'> & {
+      bell: Bell;
+    }),
     model: null,
     work_summary: work_summary as string | null,
     active: true,
     generation: generation as number,
     lease_expires_at_ms: lease_expires_at_ms as number,
   }));
+}
+
+function withoutBell({ bell: _bell, ...card }: Card & { bell: Bell }): Card {
+  return card;
 }

@@ -7,6 +7,7 @@ import type { Database } from './database.ts';
 
 const sameScope = `m.sender = :sender AND m.task_id = :task_id
   AND (m.caller_session IS :session OR m.caller_session IN (SELECT value FROM json_each(:sessions)))
+  AND m.peer_key IS :from_key AND m.origin_session IS :origin_session AND d.peer_key IS NULL
   AND d.project = :project AND d.recipient = :recipient AND d.target_kind = :target_kind
   AND d.intended_session IS :intended_session`;
 
@@ -62,11 +63,20 @@ export function tasks(database: Database): Tasks {
 
 function supersede(database: Database, message: Message, sessions: readonly string[]): void {
   const { message_id, sender, task_id, project, recipient, target_kind, created_at } = message;
-  if (task_id === undefined || message.status === undefined || message.status === 'needs_input') return;
+  // What goes to another machine is made obsolete there.
+  if (
+    message.peer !== undefined ||
+    task_id === undefined ||
+    message.status === undefined ||
+    message.status === 'needs_input'
+  )
+    return;
   const scope = {
     sender,
     task_id,
     session: message.provenance.session ?? null,
+    from_key: message.origin?.sender_key ?? null,
+    origin_session: message.origin?.return_route?.session ?? null,
     sessions: JSON.stringify(sessions),
     project,
     recipient,

@@ -88,11 +88,10 @@ export interface Scene extends Desk {
 
 export const accepted: HostOutcome = { outcome: 'accepted', content: 'notice', receipt: { taken: true } };
 
-export async function openScene(): Promise<Scene> {
+export async function openScene({ clock = new FakeClock(), seed = 7 } = {}): Promise<Scene> {
   const directory = temporaryDirectory();
   const file = path.join(directory, 'postbell.db');
-  const clock = new FakeClock();
-  const random = seededRandom(7);
+  const random = seededRandom(seed);
   const wake = new RecordingWake();
   const open = async (): Promise<Store> => {
     const store = await openStore({ path: file, clock, random });

@@ -4,6 +4,7 @@ import type { Socket } from 'node:net';
 import type { NotifyAnswer } from '../../src/ports/router.ts';
 import { isRefusal } from '../../src/protocol/errors.ts';
 import { Connections, type Peer } from '../../src/router/connections.ts';
+import { Dispatches } from '../../src/router/dispatches.ts';
 import { dropPeer, type Handlers, handlersOf, type RouterContext } from '../../src/router/handlers.ts';
 import { FrameRate } from '../../src/router/rate.ts';
 import { registration, type Scene } from './desk.ts';
@@ -64,7 +65,7 @@ export function openExchange(desk: Scene, over: { version?: string; instance?: s
     describe: () => ({}),
     stop: (why) => void stops.push(why),
   };
-  const handlers = handlersOf(context);
+  const handlers = handlersOf(context, new Dispatches(context));
   const ask: Exchange['ask'] = (session_id, more = {}) =>
     Promise.resolve(
       handlers.register(newPeer(desk).peer, { ...credentials, ...registration(session_id), ...more }),

@@ -7,7 +7,7 @@ import type { Caller } from '../../src/mailbox/desk.ts';
 import { history } from '../../src/mailbox/history.ts';
 import { receive } from '../../src/mailbox/receive.ts';
 import { reconcile } from '../../src/mailbox/ring.ts';
-import { status } from '../../src/mailbox/status.ts';
+import { type StatusAnswer, status } from '../../src/mailbox/status.ts';
 import { readFields } from '../../src/protocol/fields.ts';
 import { historyFields } from '../../src/protocol/requests.ts';
 import {
@@ -184,10 +184,10 @@ describe('the status of a message', () => {
       receipts: [],
       untrusted: true,
     });
-    const out = ok(status(desk, { msg_id: outbound.message_id }, bob));
+    const out = ok(status(desk, { msg_id: outbound.message_id }, bob)) as StatusAnswer;
     expect(out.direction).toBe('out');
     expect(out).not.toHaveProperty('payload');
-    expect(ok(status(desk, { msg_id: inbound.message_id }, alice)).direction).toBe('out');
+    expect(ok(status(desk, { msg_id: inbound.message_id }, alice))).toMatchObject({ direction: 'out' });
     const before = desk.counts();
     for (const [msg_id, caller, sender] of [
       [inbound.message_id, sessionCaller('c1', 'carol')],

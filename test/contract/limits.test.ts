@@ -216,6 +216,16 @@ const defaults: [Name, number, () => Promise<unknown[]>][] = [
 /** Met by another way than one argument; the test that meets it, which writes the number. */
 const elsewhere: Partial<Record<Name, [number: string, file: string]>> = {
   nativeEnvelopeBytesMax: ['16_384', 'contract/whole.test.ts'],
+  pairRequestsMax: ['64', 'contract/pairing.test.ts'],
+  pairRequestKeptMs: ['7 days', 'contract/pairing.test.ts'],
+  pairAskedMax: ['128', 'contract/pairing.test.ts'],
+  pairAskedKeptMs: ['21 days', 'contract/pairing.test.ts'],
+  controlJobsMax: ['128', 'contract/control-jobs.test.ts'],
+  controlKeptMs: ['7 days', 'contract/control-jobs.test.ts'],
+  controlRetryMsMin: ['2 s', 'contract/control-jobs.test.ts'],
+  controlRetryMsMax: ['300_000', 'contract/control-jobs.test.ts'],
+  pairingNoticeEveryMs: ['59_999', 'contract/pairing-notices.test.ts'],
+  pairingNoticeAgainMs: ['300_000', 'contract/pairing-notices.test.ts'],
   sourceHostCharactersMax: ['65', 'process/source-host.test.ts'],
   adapterReceiptBytesMax: ['16_385', 'contract/router.test.ts'],
   hopsMax: ['31', 'contract/loop-guard.test.ts'],
@@ -259,6 +269,10 @@ const elsewhere: Partial<Record<Name, [number: string, file: string]>> = {
   releasesAtOnceMax: ['four', 'contract/release.test.ts'],
 };
 
+const pairing = (Object.keys(limits) as Name[]).filter((name) =>
+  /^(pair|control|confirmation|policy|identity)/.test(name),
+);
+
 /** Nothing that a caller passes meets these: they are how long or how much Postbell itself takes at a time. */
 const inner: Name[] = [
   'unarmedMsMax',
@@ -278,6 +292,22 @@ const inner: Name[] = [
   'acpStartWaitMs',
   'acpToolsWaitMs',
   'releaseAskMs',
+  'linkRecordsMax',
+  'linkRecordBytesMax',
+  'signedForMs',
+  'signedAheadMs',
+  'peerFactsMax',
+  'outboxCountMax',
+  'pendingCountMax',
+  'outboxBytesMax',
+  'peerExpiryMs',
+  'peerExpiryMsMin',
+  'peerExpiryMsMax',
+  'peerLiveMs',
+  'peerAwayMs',
+  'peerLongAwayMs',
+  'replayIdsMax',
+  ...pairing,
 ];
 
 describe('the limits', () => {

@@ -7,6 +7,7 @@ import type { ConnectionRow } from '../../src/ports/presence.ts';
 import { isRefusal } from '../../src/protocol/errors.ts';
 import { discoverFields } from '../../src/protocol/requests.ts';
 import { Connections, type Peer } from '../../src/router/connections.ts';
+import { Dispatches } from '../../src/router/dispatches.ts';
 import { type Handlers, handlersOf } from '../../src/router/handlers.ts';
 import { FrameRate } from '../../src/router/rate.ts';
 import { routerServer } from '../../src/router/server.ts';
@@ -25,7 +26,8 @@ beforeEach(async () => {
   };
   const log = { info: () => {}, warn: () => {} };
   const end = { describe: () => ({}), stop: () => {} };
-  handlers = handlersOf({ board, connections, token: 'token', log, version: '0.1.0', ...end });
+  const context = { board, connections, token: 'token', log, version: '0.1.0', ...end };
+  handlers = handlersOf(context, new Dispatches(context));
 });
 
 /** A process on the socket, and the frames it was sent. */

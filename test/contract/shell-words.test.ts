@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { isRefusal } from '../../src/protocol/errors.ts';
-import { shellWord, splitWords, typedWord } from '../../src/surfaces/cli/shell-words.ts';
+import { shellWord, splitWords, typedWord } from '../../src/protocol/shell-words.ts';
 
 describe('a command in one string', () => {
   it.each([

@@ -144,7 +144,7 @@ describe('the store', () => {
     await posted(desk);
     expect(other.changed()).toBe(true);
     expect(other.read((tx) => tx.feed.end().message)).toBe(2);
-    expect(desk.rows('PRAGMA user_version')).toEqual([{ user_version: 5 }]);
+    expect(desk.rows('PRAGMA user_version')).toEqual([{ user_version: 7 }]);
   });
 });
 
@@ -205,9 +205,9 @@ describe('an action that fails at any of its statements', () => {
     const failing = { ...desk, store };
     const actions: Record<string, [number, () => Promise<unknown>]> = {
       send: [5, () => send(failing, read(sendFields, letter()), alice)],
-      ack: [2, () => ack(failing, one, alice)],
-      intake: [3, () => intake(failing, { ...one, state: 'fetched' }, alice)],
-      acknowledge: [10, () => acknowledge(failing, { ...scope, messages }, alice)],
+      ack: [3, () => ack(failing, one, alice)],
+      intake: [4, () => intake(failing, { ...one, state: 'fetched' }, alice)],
+      acknowledge: [14, () => acknowledge(failing, { ...scope, messages }, alice)],
     };
     for (const [name, [statements, action]] of Object.entries(actions)) {
       const before = desk.counts();

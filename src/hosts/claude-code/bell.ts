@@ -51,6 +51,12 @@ export function listenerBell(
 /** Row and state in one transaction, which looks again whether this ring still counts. */
 function append(tx: Tx, item: RingItem, nowMs: number): RingOutcome {
   const { notification_id, session_id, attempt_id } = item;
+  const created_at = new Date(nowMs).toISOString();
+  const accepted = { notification_id, state: 'inbox_queued' };
+  if (item.pairing === true) {
+    tx.listener.append({ session_id, notification_id, text: item.text, created_at, kind: 'pairing' });
+    return { outcome: 'accepted', content: 'notice', receipt: accepted };
+  }
   const attempt = attempt_id === undefined ? undefined : tx.attempts.byId(attempt_id);
   // A hand-off counts while it stands; a notifier's ring while its reservation is current.
   const counts =
@@ -60,13 +66,12 @@ function append(tx: Tx, item: RingItem, nowMs: number): RingOutcome {
   if (!counts) return { outcome: 'unknown', code: 'stale_generation' };
   const served = attempt !== undefined && tx.notices.isRung(notification_id, attempt.delivery_id);
   if (!served) {
-    const created_at = new Date(nowMs).toISOString();
     tx.listener.append({ session_id, notification_id, text: item.text, created_at });
     tx.notices.setState(notification_id, 'inbox_queued');
     tx.notices.markRung(notification_id);
     prune(tx, session_id, nowMs);
   }
-  return { outcome: 'accepted', content: 'notice', receipt: { notification_id, state: 'inbox_queued' } };
+  return { outcome: 'accepted', content: 'notice', receipt: accepted };
 }
 
 function prune(tx: Tx, sessionId: string, nowMs: number): void {

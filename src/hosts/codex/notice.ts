@@ -10,7 +10,12 @@ import { inertJson } from '../../protocol/untrusted.ts';
 const namedMax = 10;
 
 /** Names as many messages as fit, ten at most, and counts the rest. */
-export function codexNotice({ text, covered }: Pick<RingItem, 'text' | 'covered'>): string {
+export function codexNotice({
+  text,
+  covered,
+  pairing,
+}: Pick<RingItem, 'text' | 'covered' | 'pairing'>): string {
+  if (pairing === true) return text;
   let named = covered.slice(0, namedMax);
   for (;;) {
     const notice = render(text, named, covered.length - named.length);

@@ -48,6 +48,6 @@ export function checkClaimedName(text: string): NameFault | undefined {
 
 /** The form in which petnames are compared: Unicode NFC and without case. Two petnames of one form are one. */
 export function foldPetname(text: string): string {
-  // By way of capitals, so that letters with several small forms (s and the long s, the two sigmas) come out as one.
-  return text.normalize('NFC').toUpperCase().toLowerCase().normalize('NFC');
+  // Small, capital, small: letters with several forms (s and the long s, the two sigmas, sharp s and its capital) come out as one.
+  return text.normalize('NFC').toLowerCase().toUpperCase().toLowerCase().normalize('NFC');
 }

@@ -38,7 +38,15 @@ export function uint64At(bytes: Uint8Array, at: number): number | undefined {
 /** Undefined unless it is lower-case hex of exactly `length` bytes. */
 export function bytesOfHex(text: string, length: number): Uint8Array | undefined {
   if (text.length !== 2 * length || !/^[0-9a-f]*$/.test(text)) return undefined;
-  return Uint8Array.from({ length }, (_, at) => Number.parseInt(text.slice(2 * at, 2 * at + 2), 16));
+  const bytes = new Uint8Array(length);
+  for (let at = 0; at < length; at += 1) bytes[at] = digit(text, 2 * at) * 16 + digit(text, 2 * at + 1);
+  return bytes;
+}
+
+/** Of a text that is hex: 0 to 9 are 48 to 57, a to f are 97 to 102. */
+function digit(text: string, at: number): number {
+  const code = text.charCodeAt(at);
+  return code < 58 ? code - 48 : code - 87;
 }
 
 /** @param bytes 16, any: no version or variant is read into them */

@@ -6,8 +6,8 @@ import { type Fields, readFields } from '../../protocol/fields.ts';
 import { type ConfiguredHost, configuredHosts, type HostConfig } from '../../protocol/host-config.ts';
 import { harmless, quoted } from '../../protocol/json.ts';
 import { limits } from '../../protocol/limits.ts';
+import { splitWords, typedWord } from '../../protocol/shell-words.ts';
 import { parseWords } from './arguments.ts';
-import { splitWords, typedWord } from './shell-words.ts';
 
 export const setupFields = {
   principal: { kind: 'name', required: true, about: 'whose mail the sessions of this host get' },

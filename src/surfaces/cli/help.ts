@@ -4,6 +4,7 @@ import { configuredHosts } from '../../protocol/host-config.ts';
 import { setupFields } from './agent.ts';
 import { describeFlags, helpRow } from './arguments.ts';
 import { type Command, commands } from './commands.ts';
+import { peerVerbs } from './peer-verbs.ts';
 
 interface Manual {
   words: string;
@@ -122,6 +123,25 @@ const manuals: Readonly<Record<string, Manual>> = {
     about: 'Claude Code with the plugin as its channel; all arguments are Claude Code\u2019s',
     flags: [],
     example: 'postbell claude --resume',
+  },
+  identity: {
+    words: 'identity show|create',
+    about: 'who this account is to other accounts: its key, fingerprint and address',
+    flags: [
+      ['show [--new-door]', 'with a new door: addresses given before lead nowhere from then on'],
+      ['create [--force]', 'make the key; --force in the place of one, which ends all pairings'],
+      ['[--json]', 'the answer, or a failure, as JSON'],
+    ],
+    example: 'postbell identity show',
+  },
+  peer: {
+    words: 'peer VERB',
+    about: 'whom this account trusts on other machines; what changes that is typed by a person at a terminal',
+    flags: [
+      ...Object.values(peerVerbs).map(({ words, about }) => [words, about] as const),
+      ['[--json]', 'the answer, or a failure, as JSON'],
+    ],
+    example: 'postbell peer pair postbell:… --as bob',
   },
   hook: {
     words: 'hook EVENT',

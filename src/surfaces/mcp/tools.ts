@@ -16,12 +16,14 @@ import { receive } from '../../mailbox/receive.ts';
 import { send } from '../../mailbox/send.ts';
 import { status } from '../../mailbox/status.ts';
 import { whoAmI } from '../../mailbox/who.ts';
+import type { PairingCalls } from '../../peers/pairing/calls.ts';
 import { isRefusal, Refusal, type Result } from '../../protocol/errors.ts';
 import { type Fields, readFields, type ValuesOf } from '../../protocol/fields.ts';
 import { isObject } from '../../protocol/json.ts';
 import { limits } from '../../protocol/limits.ts';
 import * as requests from '../../protocol/requests.ts';
 import { hostEvent } from './host-event.ts';
+import { pairingTools } from './pairing-tools.ts';
 import { objectSchema } from './schema.ts';
 
 /** What a call needs of the process it reaches. */
@@ -40,6 +42,19 @@ export interface ToolContext {
   summarize(text: string): Promise<Result<object>>;
   /** Of a host whose hook says which session this server is of; absent elsewhere. */
   bind?: (thread: string, directory: string | undefined) => Promise<Result<object>>;
+  /** Loaded when first asked for; absent where there is no account, as in a test. */
+  pairing?: () => Promise<Result<PairingCalls>>;
+}
+
+/** What the host can do for a call beside taking its answer. */
+export interface CallHost {
+  /**
+   * Has the host ask its person for one text; undefined where he declined, or did not answer. Absent where the host cannot ask: the
+   * model must not answer for him.
+   */
+  confirm?:
+    | ((message: string, ask: { name: string; about: string }) => Promise<string | undefined>)
+    | undefined;
 }
 
 export interface HostEvents {
@@ -56,7 +71,11 @@ export interface Tool {
   inputSchema: object;
   /** Changes nothing at all: a host in a sandbox lets it pass without asking. */
   readOnly?: boolean;
-  call(context: ToolContext, input: unknown, ended: AbortSignal): Promise<Result<object>>;
+  /** It is about others than the own store and the peers that a person admitted. */
+  openWorld?: boolean;
+  /** It takes something away. */
+  destructive?: boolean;
+  call(context: ToolContext, input: unknown, ended: AbortSignal, host: CallHost): Promise<Result<object>>;
 }
 
 interface Action {
@@ -271,6 +290,7 @@ export const tools: readonly Tool[] = [
     'Sends a message with status canceled for the task, once however often it is called. It asks; it stops nothing by itself.',
     action(requests.cancelFields, ({ desk, caller }, request) => cancelTask(desk, request, caller())),
   ),
+  ...pairingTools,
   hostEventTool,
   bindTool,
 ];

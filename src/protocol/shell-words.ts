@@ -1,7 +1,7 @@
 // One string as the words of a command, as a shell would split it, and back: quotes and backslash, and nothing expanded.
 
-import { Refusal, type Result } from '../../protocol/errors.ts';
-import { harmless } from '../../protocol/json.ts';
+import { Refusal, type Result } from './errors.ts';
+import { harmless } from './json.ts';
 
 const malformed = (why: string): Refusal => new Refusal('invalid_request', `the command ${why}`);
 

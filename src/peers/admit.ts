@@ -1,0 +1,206 @@
+// Hop 3a: what a queue of this account held, through the trust gate. Order and outcomes are fixed, the first step that fails decides,
+// and no model judges. A batch is one transaction; only what it committed, or what was refused for good, is settled at the relay.
+
+import { type Desk, timestamp } from '../mailbox/desk.ts';
+import type { Account } from '../ports/account.ts';
+import type { Log } from '../ports/log.ts';
+import type { Tx } from '../ports/store.ts';
+import { describeError, Fault, isRefusal } from '../protocol/errors.ts';
+import { type GateStep, isFresh } from '../protocol/gate.ts';
+import type { Message } from '../protocol/message.ts';
+import { readFields } from '../protocol/wire/decode.ts';
+import type { WireRecord } from '../protocol/wire/record.ts';
+import { type Arrival, type Inspected, inspect } from './inspect.ts';
+import type { ControlRecord } from './pairing/take.ts';
+import { ReplayMemory } from './replay.ts';
+import { repeatFacts, takeMessage, tellRefused } from './take-message.ts';
+import { takeFacts } from './take-receipt.ts';
+
+export interface GateGround extends Pick<Desk, 'store' | 'clock' | 'random' | 'wake' | 'quota'> {
+  account: Account;
+  log: Log;
+  /** Hands a pairing or route record, which passed the gate, to those who keep them. */
+  control(record: ControlRecord, via: Arrival['via']): Promise<'done' | 'later'>;
+}
+
+const isControl = (record: WireRecord): record is ControlRecord =>
+  record.type === 'pair_request' || record.type === 'pair_accept' || record.type === 'route';
+
+/** What the relay is told of an item. */
+export type Verdict = 'settle' | { defer_s: number };
+
+export interface Admitted {
+  /** In the order of the arrivals. */
+  verdicts: Verdict[];
+  /** What was stored, to be rung for. */
+  stored: Message[];
+  /** Whether peers are to be told something. */
+  told: boolean;
+}
+
+const laterS = 30;
+/** A query of one peer is answered once in it. */
+const queryEveryMs = 60_000;
+
+type Passed = { record: WireRecord; isPeer: boolean; via: Arrival['via'] };
+type Refused = {
+  step: GateStep;
+  inspected?: Inspected;
+  reason?: 'malformed' | 'too_large' | 'reserved' | 'unknown_field';
+};
+
+export class Gate {
+  readonly #ground: GateGround;
+  readonly #replayed = new ReplayMemory();
+  readonly #queried = new Map<string, number>();
+  /** What keeps everything out, said once. */
+  #shut: string | undefined;
+
+  constructor(ground: GateGround) {
+    this.#ground = ground;
+  }
+
+  /** Why nothing can be let in now; undefined where the gate is open. */
+  get shut(): string | undefined {
+    return this.#shut;
+  }
+
+  async admit(arrivals: readonly Arrival[]): Promise<Admitted> {
+    const identity = this.#ground.account.identity();
+    const policy = this.#ground.account.policy();
+    const closed = isRefusal(identity) ? identity : isRefusal(policy) ? policy : undefined;
+    if (closed !== undefined || isRefusal(identity) || isRefusal(policy))
+      return this.#allLater(arrivals, closed?.message);
+    const asked = (key: string): boolean =>
+      this.#ground.store.read((tx) => tx.pairing.asked.of(key) !== undefined);
+    try {
+      this.#shut = undefined;
+      const looked = arrivals.map((arrival) => this.#look(inspect(arrival, { identity, policy, asked })));
+      const admitted = await this.#commit(looked);
+      return { ...admitted, verdicts: await this.#control(looked, admitted.verdicts) };
+    } catch (error) {
+      if (!(error instanceof Fault)) throw error;
+      return this.#allLater(arrivals, error.message);
+    }
+  }
+
+  #allLater(arrivals: readonly Arrival[], why: string | undefined): Admitted {
+    if (this.#shut !== why) this.#ground.log.warn('nothing can be taken in', { why });
+    this.#shut = why;
+    return { verdicts: arrivals.map(() => ({ defer_s: laterS })), stored: [], told: false };
+  }
+
+  /** Steps 4 to 6, for what one to three let through. Of a message, whether it is known is asked of the store. */
+  #look(inspected: Inspected | GateStep): Passed | Refused {
+    if (typeof inspected === 'string') return { step: inspected };
+    const { header, isPeer, via } = inspected;
+    if (!isFresh(header.time_ms, this.#ground.clock.nowMs())) return { step: 'fresh', inspected };
+    if (header.type !== 'message' && this.#replayed.has(header.from, header.id, isPeer))
+      return { step: 'replay', inspected };
+    const record = readFields(inspected.record);
+    return typeof record === 'string'
+      ? { step: 'fields', inspected, reason: record }
+      : { record, isPeer, via };
+  }
+
+  async #commit(looked: readonly (Passed | Refused)[]): Promise<Admitted> {
+    const admitted = await this.#ground.store.write((tx) => {
+      const batch: Admitted = { verdicts: [], stored: [], told: false };
+      for (const one of looked) batch.verdicts.push(this.#one(tx, one, batch));
+      return batch;
+    });
+    for (const one of looked) if ('record' in one) this.#remember(one);
+    if (admitted.stored.length > 0 || admitted.told) this.#ground.wake.touch();
+    return admitted;
+  }
+
+  #one(tx: Tx, looked: Passed | Refused, batch: Admitted): Verdict {
+    if ('step' in looked) {
+      tx.gate.refused(looked.step, timestamp(this.#ground));
+      batch.told = this.#tell(tx, looked) || batch.told;
+      return 'settle';
+    }
+    const { record } = looked;
+    // By a record of a stranger nobody learns where a peer is.
+    if (looked.isPeer && 'from_device' in record.fields)
+      tx.devices.heard({
+        peer_key: record.from,
+        device: record.fields.from_device,
+        heard_ms: this.#ground.clock.nowMs(),
+      });
+    if (record.type === 'message') return this.#message(tx, record, batch);
+    if (record.type === 'receipt') this.#facts(tx, record, batch);
+    if (record.type === 'query') this.#answer(tx, record, batch);
+    return 'settle';
+  }
+
+  #message(
+    tx: Tx,
+    { fields, ...header }: Extract<WireRecord, { type: 'message' }>,
+    batch: Admitted,
+  ): Verdict {
+    const taken = takeMessage(tx, this.#ground, { header, fields });
+    if (taken.kind === 'later') return { defer_s: laterS };
+    if (taken.kind === 'stored') batch.stored.push(taken.message);
+    if (taken.kind === 'known') tx.gate.refused('replay', timestamp(this.#ground));
+    if (taken.kind === 'refused') tx.gate.refused('fields', timestamp(this.#ground));
+    batch.told = true;
+    return 'settle';
+  }
+
+  #facts(tx: Tx, record: Extract<WireRecord, { type: 'receipt' }>, batch: Admitted): void {
+    const foreign = takeFacts(tx, this.#ground, record.from, record.fields.facts);
+    for (let count = 0; count < foreign; count += 1) tx.gate.refused('receipt', timestamp(this.#ground));
+    batch.told = true;
+  }
+
+  #answer(tx: Tx, { from, fields }: Extract<WireRecord, { type: 'query' }>, batch: Admitted): void {
+    const nowMs = this.#ground.clock.elapsedMs();
+    if (nowMs - (this.#queried.get(from) ?? Number.NEGATIVE_INFINITY) < queryEveryMs) return;
+    this.#queried.set(from, nowMs);
+    for (const id of fields.ids) {
+      const known = tx.messages.byOrigin(from, id);
+      if (known !== undefined) repeatFacts(tx, known, fields.from_device);
+    }
+    batch.told = true;
+  }
+
+  /** A peer whose message was refused is told so; a stranger never is. */
+  #tell(tx: Tx, { step, inspected, reason }: Refused): boolean {
+    if (inspected === undefined || !inspected.isPeer || inspected.header.type !== 'message') return false;
+    const why = step === 'fresh' ? 'stale' : reason;
+    if (why === undefined) return false;
+    const nowMs = this.#ground.clock.nowMs();
+    const device = tx.devices.of(inspected.header.from)[0]?.device;
+    // One that was stored already is no other for being sent again too late.
+    const known = tx.messages.byOrigin(inspected.header.from, inspected.header.id);
+    if (known !== undefined)
+      repeatFacts(tx, known, known.message.origin?.return_route?.device ?? (device as string));
+    else if (device !== undefined) tellRefused(tx, inspected.header, device, why, nowMs);
+    return true;
+  }
+
+  #remember({ record, isPeer }: Passed): void {
+    const kept = record.type === 'receipt' || record.type === 'query';
+    if (kept) this.#replayed.add(record.from, record.id, isPeer);
+  }
+
+  /** Pairing and routes have their own handler; what it cannot keep now stays on the relay. */
+  async #control(looked: readonly (Passed | Refused)[], verdicts: readonly Verdict[]): Promise<Verdict[]> {
+    const all = [...verdicts];
+    for (const [index, one] of looked.entries()) {
+      if (!('record' in one)) continue;
+      const { record } = one;
+      if (!isControl(record)) continue;
+      try {
+        const done = await this.#ground.control(record, one.via);
+        if (done === 'later') all[index] = { defer_s: laterS };
+        else this.#replayed.add(one.record.from, one.record.id, one.isPeer);
+      } catch (error) {
+        this.#ground.log.warn('a pairing record was not kept', { code: describeError(error).code });
+        all[index] = { defer_s: laterS };
+      }
+    }
+    return all;
+  }
+}

@@ -1,0 +1,35 @@
+// Whom a name means: a petname of the owner's list in any case, an exact key, or `self` for the account's other machines.
+
+import type { Account } from '../ports/account.ts';
+import { isRefusal, Refusal, type Result } from '../protocol/errors.ts';
+import type { Policy } from '../protocol/policy.ts';
+
+export interface Addressee {
+  key: string;
+  /** The petname, or `self`. */
+  name: string;
+  own: boolean;
+}
+
+export const noIdentity = (): Refusal =>
+  new Refusal('identity_unavailable', 'this account has no identity; make one: postbell identity create');
+
+export const isSelf = (name: string): boolean => name.trim().toLowerCase() === 'self';
+
+/** Refusals: `unknown_peer`, and those of the account's files. */
+export function addressee(account: Account | undefined, name: string): Result<Addressee> {
+  const identity = account?.identity() ?? noIdentity();
+  if (isRefusal(identity)) return identity;
+  if (isSelf(name) || name === identity.key) return { key: identity.key, name: 'self', own: true };
+  const policy = account?.policy() ?? noIdentity();
+  if (isRefusal(policy)) return policy;
+  const peer = policy.named(name) ?? policy.of(name);
+  if (peer === undefined)
+    return new Refusal('unknown_peer', `no peer is called ${JSON.stringify(name)}`, { field: 'peer' });
+  return { key: peer.key, name: peer.name, own: false };
+}
+
+/** How a key is shown: the petname, `self`, or the key itself where it is no peer. */
+export function petnameOf(policy: Policy | undefined, ownKey: string | undefined, key: string): string {
+  return key === ownKey ? 'self' : (policy?.of(key)?.name ?? key);
+}

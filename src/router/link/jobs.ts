@@ -1,0 +1,124 @@
+// Pairing and route records that go out, and queues that are no more: each for itself, so that one dead relay holds up no other.
+
+import { itemId } from '../../crypto/item-id.ts';
+import { pickSuite, suitesKnown } from '../../crypto/seal-suites.ts';
+import { dueJobs, jobAccepted, jobFailed, jobRecord, nextJobMs } from '../../peers/control.ts';
+import type { ControlJob } from '../../ports/pairing.ts';
+import type { Relay } from '../../ports/relay.ts';
+import { describeError } from '../../protocol/errors.ts';
+import { bytesOfHex } from '../../protocol/wire/bytes.ts';
+import { Alarm } from './alarm.ts';
+import { isFailure, jitter, type LinkGround, type Self, sealedFor } from './ground.ts';
+
+const countAtOnce = 32;
+const idleMs = 60_000;
+const itemTtlS = 86_400;
+
+export class Jobs {
+  readonly #ground: LinkGround;
+  readonly #self: Self;
+  readonly #relay: (origin: string) => Relay;
+  readonly #alarm: Alarm;
+  readonly #abort = new AbortController();
+  readonly #running: Promise<void>;
+
+  constructor(ground: LinkGround, self: Self, relay: (origin: string) => Relay) {
+    this.#ground = ground;
+    this.#self = self;
+    this.#relay = relay;
+    this.#alarm = new Alarm(ground.clock);
+    this.#running = this.#run();
+  }
+
+  ring(): void {
+    this.#alarm.ring();
+  }
+
+  async close(): Promise<void> {
+    this.#alarm.end();
+    this.#abort.abort();
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#alarm.ended) {
+      try {
+        await this.#round();
+        await this.#purge();
+      } catch (error) {
+        if (this.#alarm.ended) return;
+        this.#ground.log.warn('pairing records were not sent', { code: describeError(error).code });
+      }
+      await this.#alarm.sleep(this.#untilMs());
+    }
+  }
+
+  #untilMs(): number {
+    const { store, clock } = this.#ground;
+    const nowMs = clock.nowMs();
+    const next = store.read((tx) => nextJobMs(tx, nowMs));
+    return next === undefined ? idleMs : Math.min(Math.max(next - nowMs, 50), idleMs);
+  }
+
+  async #round(): Promise<void> {
+    const { store, clock } = this.#ground;
+    const due = store.read((tx) => dueJobs(tx, clock.nowMs(), countAtOnce));
+    await Promise.all(due.map((job) => this.#send(job)));
+  }
+
+  async #send(job: ControlJob): Promise<void> {
+    const { store, clock, relays: own, wake } = this.#ground;
+    const { identity, place } = this.#self;
+    const nowMs = clock.nowMs();
+    const says = { nowMs, key: identity.key, place, relays: own, suites: suitesKnown };
+    const { record, queue, relays } = jobRecord(job, says);
+    const suite = pickSuite(suitesKnown) as number;
+    const sealed = { ...record, to: job.peer_key };
+    const body = sealedFor(this.#ground, sealed, identity, { id: job.queue, suite });
+    const id = itemId({ secret: bytesOfHex(job.secret, 16) as Uint8Array, queue, signedAtMs: nowMs });
+    const origins = relays.length > 0 ? relays : own;
+    const failures = await Promise.all(
+      origins.map((origin) => this.#at(origin, queue, { id, body, ttl_s: itemTtlS })),
+    );
+    const failed = failures.every((failure) => failure !== undefined)
+      ? (failures[0] ?? 'no relay is known')
+      : undefined;
+    await store.write((tx) => {
+      if (failed === undefined) jobAccepted(tx, job);
+      else jobFailed(tx, job, clock.nowMs(), failed, jitter(this.#ground));
+    });
+    wake.touch();
+  }
+
+  /** @returns why the relay did not take it */
+  async #at(origin: string, queue: string, item: Parameters<Relay['post']>[1]): Promise<string | undefined> {
+    try {
+      await this.#relay(origin).post(queue, item, this.#abort.signal);
+      return undefined;
+    } catch (error) {
+      if (!isFailure(error)) throw error;
+      return error.message;
+    }
+  }
+
+  /** Former queues of this machine, with what still lies in them. */
+  async #purge(): Promise<void> {
+    const { store, relays } = this.#ground;
+    for (const queue of store.read((tx) => tx.places.retired())) {
+      // One of another identity is not ours to purge any more; it ends by itself.
+      const ours = queue.startsWith(`${this.#self.identity.key}.`);
+      const done = ours ? await Promise.all(relays.map((origin) => this.#purgeAt(origin, queue))) : [true];
+      if (done.every((one) => one)) await store.write((tx) => tx.places.purged(queue));
+    }
+  }
+
+  async #purgeAt(origin: string, queue: string): Promise<boolean> {
+    try {
+      await this.#relay(origin).close(queue, { purge: true }, this.#abort.signal);
+      return true;
+    } catch (error) {
+      if (!isFailure(error)) throw error;
+      return error.status === 404;
+    }
+  }
+}

@@ -1,0 +1,91 @@
+// Asks peers for what they recorded of messages whose facts may have been lost on the way: a relay keeps a receipt for a day, and this
+// machine may have been away for longer.
+
+import { itemId } from '../../crypto/item-id.ts';
+import { pickSuite } from '../../crypto/seal-suites.ts';
+import { relaysOf } from '../../peers/route.ts';
+import type { Unanswered } from '../../ports/peers.ts';
+import type { Relay } from '../../ports/relay.ts';
+import { describeError } from '../../protocol/errors.ts';
+import { limits } from '../../protocol/limits.ts';
+import { wireLimits } from '../../protocol/wire/limits.ts';
+import type { WireRecord } from '../../protocol/wire/record.ts';
+import { Alarm } from './alarm.ts';
+import { freshId, isFailure, type LinkGround, queueOf, type Self, sealedFor } from './ground.ts';
+
+/** A relay keeps what it took for a day: what has not come within it may be lost. */
+const everyMs = 86_400_000;
+const firstMs = 120_000;
+
+export class Queries {
+  readonly #ground: LinkGround;
+  readonly #self: Self;
+  readonly #relay: (origin: string) => Relay;
+  readonly #alarm: Alarm;
+  readonly #abort = new AbortController();
+  readonly #running: Promise<void>;
+
+  constructor(ground: LinkGround, self: Self, relay: (origin: string) => Relay) {
+    this.#ground = ground;
+    this.#self = self;
+    this.#relay = relay;
+    this.#alarm = new Alarm(ground.clock);
+    this.#running = this.#run();
+  }
+
+  async close(): Promise<void> {
+    this.#alarm.end();
+    this.#abort.abort();
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    await this.#alarm.sleep(firstMs);
+    while (!this.#alarm.ended) {
+      try {
+        await this.#round();
+      } catch (error) {
+        if (this.#alarm.ended) return;
+        this.#ground.log.warn('peers were not asked', { code: describeError(error).code });
+      }
+      await this.#alarm.sleep(everyMs);
+    }
+  }
+
+  async #round(): Promise<void> {
+    const { store, clock } = this.#ground;
+    const since = clock.nowMs() - limits.peerExpiryMs;
+    const unanswered = store.read((tx) => tx.outbox.unanswered(since, wireLimits.queryIdsMax));
+    for (const one of unanswered) await this.#ask(one);
+  }
+
+  async #ask({ peer_key, device, wire_ids }: Unanswered): Promise<void> {
+    const { store, clock, random, relays } = this.#ground;
+    const { identity, place } = this.#self;
+    const nowMs = clock.nowMs();
+    const record: WireRecord & { to: string } = {
+      type: 'query',
+      from: identity.key,
+      to: peer_key,
+      time_ms: nowMs,
+      id: freshId(this.#ground),
+      fields: { from_device: place.device, ids: wire_ids },
+    };
+    const [origins, suites] = store.read((tx) => [
+      relaysOf(tx, peer_key, device, relays),
+      tx.devices.get(peer_key, device)?.suites,
+    ]);
+    const suite = pickSuite(suites ?? [1]);
+    if (suite === undefined) return;
+    const queue = queueOf(peer_key, device);
+    const body = sealedFor(this.#ground, record, identity, { id: device, suite });
+    const id = itemId({ secret: random.bytes(16), queue, signedAtMs: nowMs });
+    for (const origin of origins)
+      try {
+        await this.#relay(origin).post(queue, { id, body, ttl_s: everyMs / 1_000 }, this.#abort.signal);
+        return;
+      } catch (error) {
+        if (!isFailure(error)) throw error;
+      }
+  }
+}

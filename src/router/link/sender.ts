@@ -1,0 +1,150 @@
+// Everything that goes to one relay from the outbox: in order for each queue, and no queue held up by another.
+
+import { itemId } from '../../crypto/item-id.ts';
+import { pickSuite } from '../../crypto/seal-suites.ts';
+import { messageRecord, relayFailed, relayTook } from '../../peers/carry.ts';
+import type { OutboxPost, OutboxRow } from '../../ports/peers.ts';
+import { type Relay, RelayFailure } from '../../ports/relay.ts';
+import { describeError } from '../../protocol/errors.ts';
+import { bytesOfHex } from '../../protocol/wire/bytes.ts';
+import { Alarm } from './alarm.ts';
+import { isFailure, jitter, type LinkGround, queueOf, type Self, sealedFor } from './ground.ts';
+
+const pageCount = 256;
+/** In flight to one queue, once it took one; and to one relay. */
+const windowPerQueue = 16;
+const idleMs = 60_000;
+const itemTtlS = 86_400;
+const itemTtlMinS = 60;
+
+type Due = OutboxPost & OutboxRow;
+type Posted = { due: Due; failure: RelayFailure | undefined };
+
+export class Sender {
+  readonly #ground: LinkGround;
+  readonly #self: Self;
+  readonly #relay: Relay;
+  readonly #alarm: Alarm;
+  readonly #abort = new AbortController();
+  readonly #running: Promise<void>;
+
+  constructor(ground: LinkGround, self: Self, relay: Relay) {
+    this.#ground = ground;
+    this.#self = self;
+    this.#relay = relay;
+    this.#alarm = new Alarm(ground.clock);
+    this.#running = this.#run();
+  }
+
+  /** Something may be due. */
+  ring(): void {
+    this.#alarm.ring();
+  }
+
+  async close(): Promise<void> {
+    this.#alarm.end();
+    this.#abort.abort();
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#alarm.ended) {
+      try {
+        if (await this.#round()) continue;
+        await this.#alarm.sleep(this.#untilDueMs());
+      } catch (error) {
+        if (this.#alarm.ended) return;
+        this.#ground.log.warn('sending failed', { code: describeError(error).code });
+        await this.#alarm.sleep(1_000);
+      }
+    }
+  }
+
+  #untilDueMs(): number {
+    const { store, clock } = this.#ground;
+    const next = store.read((tx) => tx.outbox.nextDueMs(this.#relay.origin));
+    // What is held up by another for its queue is due already: it is looked for when that one is.
+    return next === undefined ? idleMs : Math.min(Math.max(next - clock.nowMs(), 50), idleMs);
+  }
+
+  /** @returns whether more may be due at once */
+  async #round(): Promise<boolean> {
+    const { store, clock } = this.#ground;
+    const due = store.read((tx) => tx.outbox.due(this.#relay.origin, clock.nowMs(), pageCount));
+    if (due.length === 0) return false;
+    const queues = new Map<string, Due[]>();
+    for (const one of due) {
+      const queue = queueOf(one.peer_key, one.device);
+      queues.set(queue, [...(queues.get(queue) ?? []), one]);
+    }
+    const took = await Promise.all([...queues].map(([queue, entries]) => this.#queue(queue, entries)));
+    return took.some((all) => all);
+  }
+
+  /** One first; where it is taken, the others in order, several at once. @returns whether all were taken */
+  async #queue(queue: string, entries: readonly Due[]): Promise<boolean> {
+    let window = 1;
+    for (let at = 0; at < entries.length; ) {
+      if (this.#alarm.ended) return false;
+      const posted = await Promise.all(entries.slice(at, at + window).map((due) => this.#post(queue, due)));
+      await this.#record(posted);
+      if (posted.some(({ failure }) => failure !== undefined && failure.status !== 404)) return false;
+      at += posted.length;
+      window = windowPerQueue;
+    }
+    return true;
+  }
+
+  async #post(queue: string, due: Due): Promise<Posted> {
+    const { store, clock } = this.#ground;
+    const { identity, place } = this.#self;
+    const nowMs = clock.nowMs();
+    const [record, suites] = store.read((tx) => [
+      messageRecord(tx, due, { key: identity.key, device: place.device }, nowMs),
+      tx.devices.get(due.peer_key, due.device)?.suites,
+    ]);
+    const suite = pickSuite(suites ?? [1]);
+    if (record === undefined || suite === undefined) return { due, failure: this.#unsendable() };
+    const body = sealedFor(this.#ground, { ...record, to: due.peer_key }, identity, {
+      id: due.device,
+      suite,
+    });
+    const secret = bytesOfHex(due.secret, 16) as Uint8Array;
+    const id = itemId({ secret, queue, signedAtMs: nowMs });
+    const leftS = Math.ceil((due.expires_ms - nowMs) / 1_000);
+    const ttl_s = Math.min(Math.max(leftS, itemTtlMinS), itemTtlS);
+    try {
+      await this.#relay.post(queue, { id, body, ttl_s }, this.#abort.signal);
+      return { due, failure: undefined };
+    } catch (error) {
+      if (!isFailure(error)) throw error;
+      return { due, failure: error };
+    }
+  }
+
+  #unsendable(): RelayFailure {
+    const { origin } = this.#relay;
+    return new RelayFailure(
+      'refused',
+      origin,
+      'the machine of the peer knows no way of sealing that this release knows',
+      {
+        status: 404,
+      },
+    );
+  }
+
+  async #record(posted: readonly Posted[]): Promise<void> {
+    const { store, wake } = this.#ground;
+    await store.write((tx) => {
+      for (const { due, failure } of posted) {
+        // What became of it while it was under way counts.
+        const post = tx.outbox.posts(due.message_id).find(({ relay }) => relay === this.#relay.origin);
+        if (post === undefined) continue;
+        if (failure === undefined) relayTook(tx, this.#ground, post);
+        else relayFailed(tx, this.#ground, post, failure, jitter(this.#ground));
+      }
+    });
+    wake.touch();
+  }
+}

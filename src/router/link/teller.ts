@@ -1,0 +1,164 @@
+// What peers are told of their mail: facts, gathered for a moment, signed and sent to the machine that the message came from. A fact
+// goes when a relay has taken it; one that is lost after that is told again when the message is sent again.
+
+import { pickSuite } from '../../crypto/seal-suites.ts';
+import { relaysOf } from '../../peers/route.ts';
+import { retryMs } from '../../peers/schedule.ts';
+import type { FactOut } from '../../ports/peers.ts';
+import type { Relay } from '../../ports/relay.ts';
+import { describeError, isRefusal } from '../../protocol/errors.ts';
+import { hex } from '../../protocol/id.ts';
+import { wireLimits } from '../../protocol/wire/limits.ts';
+import type { ReceiptFact, WireRecord } from '../../protocol/wire/record.ts';
+import { Alarm } from './alarm.ts';
+import { freshId, isFailure, jitter, type LinkGround, queueOf, type Self, sealedFor } from './ground.ts';
+
+const gatherMs = 200;
+const idleMs = 60_000;
+const itemTtlS = 86_400;
+/** Longer than any message lives at the relays: whoever has not asked by then never will. */
+const keptMs = 30 * 86_400_000;
+
+interface Destination {
+  peer_key: string;
+  device: string;
+}
+
+export class Teller {
+  readonly #ground: LinkGround;
+  readonly #self: Self;
+  readonly #relay: (origin: string) => Relay;
+  readonly #alarm: Alarm;
+  readonly #abort = new AbortController();
+  /** Destinations that no relay takes anything for now: failures in a row, and when to try again. */
+  readonly #held = new Map<string, { failures: number; untilMs: number }>();
+  readonly #running: Promise<void>;
+
+  constructor(ground: LinkGround, self: Self, relay: (origin: string) => Relay) {
+    this.#ground = ground;
+    this.#self = self;
+    this.#relay = relay;
+    this.#alarm = new Alarm(ground.clock);
+    this.#running = this.#run();
+  }
+
+  ring(): void {
+    this.#alarm.ring();
+  }
+
+  async close(): Promise<void> {
+    this.#alarm.end();
+    this.#abort.abort();
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#alarm.ended) {
+      try {
+        await this.#round();
+      } catch (error) {
+        if (this.#alarm.ended) return;
+        this.#ground.log.warn('receipts were not sent', { code: describeError(error).code });
+      }
+      await this.#alarm.sleep(this.#untilMs());
+      // Facts of one turn come close together.
+      if (!this.#alarm.ended) await pause(this.#ground, gatherMs);
+    }
+  }
+
+  #untilMs(): number {
+    const nowMs = this.#ground.clock.elapsedMs();
+    const next = [...this.#held.values()].map(({ untilMs }) => untilMs - nowMs);
+    return Math.max(50, Math.min(idleMs, ...next));
+  }
+
+  async #round(): Promise<void> {
+    const { store, account, clock } = this.#ground;
+    const policy = account.policy();
+    if (isRefusal(policy)) return;
+    const destinations = store.read((tx) => tx.factsOut.destinations());
+    const isKnown = (key: string): boolean => key === this.#self.identity.key || policy.of(key) !== undefined;
+    const strangers = destinations.filter(({ peer_key }) => !isKnown(peer_key));
+    if (strangers.length > 0)
+      await store.write((tx) => {
+        for (const { peer_key } of strangers) tx.factsOut.drop({ peer_key });
+        tx.factsOut.drop({ beforeMs: clock.nowMs() - keptMs });
+      });
+    const quiet = (key: string): boolean => policy.of(key)?.receipts === false;
+    const due = destinations.filter((to) => isKnown(to.peer_key) && !this.#isHeld(to));
+    await Promise.all(due.map((to) => this.#tell(to, quiet(to.peer_key))));
+  }
+
+  #isHeld(to: Destination): boolean {
+    const held = this.#held.get(nameOf(to));
+    return held !== undefined && held.untilMs > this.#ground.clock.elapsedMs();
+  }
+
+  /** All that it is to be told now, as many records as that takes. */
+  async #tell(to: Destination, onlyStored: boolean): Promise<void> {
+    const { store } = this.#ground;
+    for (;;) {
+      const rows = store.read((tx) => tx.factsOut.next(to.peer_key, to.device, wireLimits.factsMax));
+      if (rows.length === 0 || this.#alarm.ended) return;
+      const told = onlyStored ? rows.filter(({ fact }) => fact === 'stored' || fact === 'refused') : rows;
+      if (told.length > 0 && !(await this.#post(to, told))) return;
+      await store.write((tx) => tx.factsOut.remove(rows.map(({ seq }) => seq)));
+    }
+  }
+
+  /** @returns whether a relay took it */
+  async #post(to: Destination, rows: readonly FactOut[]): Promise<boolean> {
+    const { store, clock, random, relays } = this.#ground;
+    const { identity, place } = this.#self;
+    const [origins, suites] = store.read((tx) => [
+      relaysOf(tx, to.peer_key, to.device, relays),
+      tx.devices.get(to.peer_key, to.device)?.suites,
+    ]);
+    const suite = pickSuite(suites ?? [1]);
+    if (suite === undefined) return true;
+    const record: WireRecord & { to: string } = {
+      type: 'receipt',
+      from: identity.key,
+      to: to.peer_key,
+      time_ms: clock.nowMs(),
+      id: freshId(this.#ground),
+      fields: { from_device: place.device, facts: rows.map(factOf) },
+    };
+    const body = sealedFor(this.#ground, record, identity, { id: to.device, suite });
+    const item = { id: hex(random.bytes(16)), body, ttl_s: itemTtlS };
+    const queue = queueOf(to.peer_key, to.device);
+    const results = await Promise.all(origins.map((origin) => this.#at(origin, queue, item)));
+    const took = results.includes(true);
+    if (took) this.#held.delete(nameOf(to));
+    else this.#hold(to);
+    return took;
+  }
+
+  async #at(origin: string, queue: string, item: Parameters<Relay['post']>[1]): Promise<boolean> {
+    try {
+      await this.#relay(origin).post(queue, item, this.#abort.signal);
+      return true;
+    } catch (error) {
+      if (!isFailure(error)) throw error;
+      return false;
+    }
+  }
+
+  #hold(to: Destination): void {
+    const failures = (this.#held.get(nameOf(to))?.failures ?? 0) + 1;
+    const untilMs = this.#ground.clock.elapsedMs() + retryMs(failures, jitter(this.#ground));
+    this.#held.set(nameOf(to), { failures, untilMs });
+  }
+}
+
+const nameOf = ({ peer_key, device }: Destination): string => queueOf(peer_key, device);
+
+const pause = ({ clock }: LinkGround, ms: number): Promise<void> =>
+  new Promise((resolve) => clock.after(ms, resolve));
+
+/** Rows hold what the types of facts name. */
+const factOf = ({ wire_id, fact, detail, at_ms }: FactOut): ReceiptFact => ({
+  message_id: wire_id,
+  fact: { kind: fact, detail } as ReceiptFact['fact'],
+  time_ms: at_ms,
+});
