@@ -2,7 +2,8 @@
 
 import { type LeasedItem, type QueuePresence, type Relay, RelayFailure } from '../../ports/relay.ts';
 import { isObject } from '../../protocol/json.ts';
-import { type Ask, askerOf, foreign, type RelayClientOptions } from './asking.ts';
+import { isItemId } from '../../protocol/relay-http.ts';
+import { askerOf, foreign, type RelayClientOptions } from './asking.ts';
 
 export function relayClient(options: RelayClientOptions): Relay {
   const { origin } = options;
@@ -22,10 +23,19 @@ export function relayClient(options: RelayClientOptions): Relay {
         ...json(door ? { door } : {}),
         signal,
       });
-      return { created: value.created === true };
+      if (typeof value.created !== 'boolean') throw foreign(origin, 'does not say whether it made the queue');
+      return { created: value.created };
     },
     close: async (queue, { purge }, signal) => {
-      await ask({ method: 'DELETE', path: `/v1/queues/${queue}`, query: purge ? '?purge=1' : '', signal });
+      const call = {
+        method: 'DELETE' as const,
+        path: `/v1/queues/${queue}`,
+        query: purge ? '?purge=1' : '',
+        signal,
+      };
+      // One that is not there is gone.
+      const value = await ask(call).catch(unlessUnknown({ gone: true }));
+      if (value.gone !== true) throw foreign(origin, 'does not say that the queue is gone');
     },
     post: async (queue, { id, body, ttl_s }, signal) => {
       const headers = { 'postbell-item': id, 'postbell-ttl': String(ttl_s) };
@@ -51,7 +61,9 @@ export function relayClient(options: RelayClientOptions): Relay {
         waitMs: wait_ms,
         signal,
       });
-      return { items: readItems(origin, value.items), more: value.more === true };
+      const items = readItems(origin, value.items, max);
+      if (typeof value.more !== 'boolean') throw foreign(origin, 'does not say whether there is more');
+      return { items, more: value.more };
     },
     settle: async (queue, what, signal) => {
       const { settled, unknown } = await ask({
@@ -60,35 +72,40 @@ export function relayClient(options: RelayClientOptions): Relay {
         ...json(what),
         signal,
       });
-      return { settled: Number(settled) || 0, unknown: Number(unknown) || 0 };
+      if (!isCount(settled) || !isCount(unknown)) throw foreign(origin, 'does not say what it settled');
+      return { settled, unknown };
     },
     putCard: async (queue, card, signal) => {
       const type = 'application/octet-stream';
       await ask({ method: 'PUT', path: `/v1/queues/${queue}/card`, type, body: card, signal });
     },
-    card: (queue, signal) => cardOf(options, ask, queue, signal),
+    card: async (queue, signal) => {
+      const call = { method: 'GET' as const, path: `/v1/queues/${queue}/card`, signed: false, signal };
+      const value = await ask(call).catch(unlessUnknown(undefined));
+      return value && readPresence(origin, value);
+    },
   };
 }
 
-/** What the relay says of a queue to whoever knows its name. */
-async function cardOf(
-  { origin }: RelayClientOptions,
-  ask: Ask,
-  queue: string,
-  signal: AbortSignal | undefined,
-): Promise<QueuePresence | undefined> {
-  try {
-    const path = `/v1/queues/${queue}/card`;
-    return readPresence(origin, await ask({ method: 'GET', path, signed: false, signal }));
-  } catch (error) {
-    if (error instanceof RelayFailure && error.kind === 'refused' && error.status === 404) return undefined;
+/** Takes a relay's word that there is no such queue for `value`. */
+const unlessUnknown =
+  <T>(value: T) =>
+  (error: unknown): T => {
+    if (error instanceof RelayFailure && error.kind === 'refused' && error.status === 404) return value;
     throw error;
-  }
+  };
+
+/** As strict as the pure reader, and faster by far. */
+function bytesOf(text: unknown): Uint8Array | undefined {
+  if (typeof text !== 'string') return undefined;
+  const bytes = Buffer.from(text, 'base64url');
+  return bytes.toString('base64url') === text ? new Uint8Array(bytes) : undefined;
 }
 
-/** Faster than the strict reader by far; what it lets through, the gate or the card's seal refuses. */
-const bytesOf = (text: unknown): Uint8Array | undefined =>
-  typeof text === 'string' && /^[\w-]*$/.test(text) ? Buffer.from(text, 'base64url') : undefined;
+const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
+
+/** Of another relay than this one, too: it has to be one that can be sent back. */
+const tokenCharactersMax = 256;
 
 function readDescription(origin: string, { id, protocols, now }: Record<string, unknown>) {
   const fits =
@@ -100,25 +117,22 @@ function readDescription(origin: string, { id, protocols, now }: Record<string, 
   return { id, protocols: protocols as string[], now_ms: now };
 }
 
-function readItems(origin: string, items: unknown): LeasedItem[] {
-  if (!Array.isArray(items)) throw foreign(origin, 'lists no items');
+function readItems(origin: string, items: unknown, max: number): LeasedItem[] {
+  if (!Array.isArray(items) || items.length > max) throw foreign(origin, 'lists no items');
   return items.map((one: unknown) => {
     const item = isObject(one) ? one : {};
     const { token, item: id, age_ms, attempt, body } = item;
     const bytes = bytesOf(body);
-    if (typeof token !== 'string' || typeof id !== 'string' || bytes === undefined)
+    const isToken = typeof token === 'string' && token.length <= tokenCharactersMax;
+    if (!isToken || !isItemId(id) || !isCount(age_ms) || !isCount(attempt) || bytes === undefined)
       throw foreign(origin, 'lists items of another shape');
-    return { token, id, age_ms: Number(age_ms) || 0, attempt: Number(attempt) || 1, body: bytes };
+    return { token, id, age_ms, attempt, body: bytes };
   });
 }
 
 function readPresence(origin: string, { age_ms, gone, card }: Record<string, unknown>): QueuePresence {
   const bytes = bytesOf(card);
-  const fits =
-    typeof age_ms === 'number' &&
-    age_ms >= 0 &&
-    typeof gone === 'boolean' &&
-    (card === null || bytes !== undefined);
+  const fits = isCount(age_ms) && typeof gone === 'boolean' && (card === null || bytes !== undefined);
   if (!fits) throw foreign(origin, 'does not say how old its word is');
   return { age_ms, gone, card: bytes };
 }

@@ -1,7 +1,7 @@
 // One HTTP request to one relay, and its answer as JSON. No redirect is followed, nothing is read beyond a limit, and what does not
 // come in time is no answer.
 
-import { lookup } from 'node:dns';
+import { type LookupAddress, lookup } from 'node:dns';
 import {
   type ClientRequest,
   Agent as HttpAgent,
@@ -38,8 +38,19 @@ export interface Exchange {
   ask(asked: Asked): Promise<Answered>;
 }
 
+/** All addresses of a name. */
+export type Resolve = (name: string, then: (error: Error | null, found: LookupAddress[]) => void) => void;
+
+const bySystem: Resolve = (name, then) =>
+  lookup(name, { all: true }, (error, found) => then(error, found ?? []));
+
 /** @param where `anywhere` for relays that the operator listed; others must lie in public, by their very address */
-export function exchangeWith(origin: string, where: 'anywhere' | 'public', clock: Clock): Exchange {
+export function exchangeWith(
+  origin: string,
+  where: 'anywhere' | 'public',
+  clock: Clock,
+  resolve: Resolve = bySystem,
+): Exchange {
   const url = new URL(origin);
   const secure = url.protocol === 'https:';
   const host = url.hostname.replace(/^\[|\]$/g, '');
@@ -47,56 +58,76 @@ export function exchangeWith(origin: string, where: 'anywhere' | 'public', clock
   const send = secure ? httpsRequest : httpRequest;
   const unreachable = (why: string, cause?: unknown): RelayFailure =>
     new RelayFailure('unreachable', origin, `the relay ${origin} ${why}`, { cause });
+  const failureOf = (error: NodeJS.ErrnoException): RelayFailure =>
+    // A server that does not speak TLS, or no HTTP.
+    /^HPE_|^EPROTO$|WRONG_VERSION/.test(error.code ?? '')
+      ? new RelayFailure('foreign', origin, `the relay ${origin} ${wordsOf(error)}`, { cause: error })
+      : unreachable(wordsOf(error), error);
   const refusal = whyNot(origin, where, secure, host);
+  const lookupPublic = publicLookup(resolve);
+  const once = (asked: Asked): Promise<Answered> =>
+    new Promise((resolve, reject) => {
+      let cancel = (): void => {};
+      const end = (settle: () => void): void => {
+        cancel();
+        settle();
+      };
+      const fail = (failure: RelayFailure): void =>
+        end(() => {
+          reject(failure);
+          call.destroy();
+        });
+      const call: ClientRequest = send({
+        agent,
+        host,
+        port: url.port === '' ? (secure ? 443 : 80) : Number(url.port),
+        method: asked.method,
+        path: asked.path,
+        headers: { ...asked.headers, host: url.host },
+        ...(where === 'public' && { lookup: lookupPublic }),
+        ...(asked.signal !== undefined && { signal: asked.signal }),
+      });
+      const within = (ms: number, why: string): void => {
+        cancel();
+        cancel = clock.after(ms, () => fail(unreachable(why)));
+      };
+      within(connectMs, `cannot be connected to within ${connectMs / 1_000} s`);
+      const connected = (): void =>
+        within(asked.answerMs, `gives no answer within ${asked.answerMs / 1_000} s`);
+      call.on('socket', (socket) =>
+        socket.connecting ? socket.once(secure ? 'secureConnect' : 'connect', connected) : connected(),
+      );
+      call.on('error', (error: NodeJS.ErrnoException) =>
+        fail(
+          call.reusedSocket && /^(?:ECONNRESET|EPIPE)$/.test(error.code ?? '')
+            ? new ClosedMeanwhile(origin, error)
+            : asked.signal?.aborted
+              ? unreachable('was not waited for')
+              : failureOf(error),
+        ),
+      );
+      call.on('response', (response) => {
+        readAnswer(
+          response,
+          origin,
+          (failure) => fail(failure),
+          (answered) => end(() => resolve(answered)),
+        );
+      });
+      if (asked.signal?.aborted) fail(unreachable('was not waited for'));
+      else call.end(asked.body);
+    });
   return {
-    ask: (asked) =>
-      new Promise((resolve, reject) => {
-        if (refusal !== undefined) return reject(refusal);
-        let cancel = (): void => {};
-        const end = (settle: () => void): void => {
-          cancel();
-          settle();
-        };
-        const fail = (failure: RelayFailure): void =>
-          end(() => {
-            reject(failure);
-            call.destroy();
-          });
-        const call: ClientRequest = send({
-          agent,
-          host,
-          port: url.port === '' ? (secure ? 443 : 80) : Number(url.port),
-          method: asked.method,
-          path: asked.path,
-          headers: { ...asked.headers, host: url.host },
-          ...(where === 'public' && { lookup: publicLookup }),
-          ...(asked.signal !== undefined && { signal: asked.signal }),
-        });
-        const within = (ms: number, why: string): void => {
-          cancel();
-          cancel = clock.after(ms, () => fail(unreachable(why)));
-        };
-        within(connectMs, `cannot be connected to within ${connectMs / 1_000} s`);
-        const connected = (): void =>
-          within(asked.answerMs, `gives no answer within ${asked.answerMs / 1_000} s`);
-        call.on('socket', (socket) =>
-          socket.connecting ? socket.once(secure ? 'secureConnect' : 'connect', connected) : connected(),
-        );
-        call.on('error', (error) =>
-          fail(
-            asked.signal?.aborted ? unreachable('was not waited for') : unreachable(wordsOf(error), error),
-          ),
-        );
-        call.on('response', (response) => {
-          readAnswer(
-            response,
-            origin,
-            (failure) => fail(failure),
-            (answered) => end(() => resolve(answered)),
-          );
-        });
-        call.end(asked.body);
-      }),
+    ask: async (asked) => {
+      if (refusal !== undefined) throw refusal;
+      try {
+        return await once(asked);
+      } catch (error) {
+        // Each request may be made twice: the relay forgets nothing by it, and takes nothing for another.
+        if (error instanceof ClosedMeanwhile) return once(asked);
+        throw error;
+      }
+    },
   };
 }
 
@@ -125,20 +156,29 @@ const notPublic = (origin: string): RelayFailure =>
 
 class NotPublic extends Error {}
 
-/** Resolves to public addresses alone: what is looked up is what is connected to. */
-const publicLookup: LookupFunction = (hostname, options, callback) => {
-  lookup(hostname, { ...options, all: true }, (error, addresses) => {
-    if (error !== null) return callback(error, '', 0);
-    const open = addresses.filter(({ address }) => isPublicAddress(address));
-    const [first] = open;
-    if (first === undefined) return callback(new NotPublic('not public'), '', 0);
-    if (options.all === true) (callback as unknown as (error: null, all: typeof open) => void)(null, open);
-    else callback(null, first.address, first.family);
-  });
-};
+/** A kept connection that the relay had closed before it saw the request. */
+class ClosedMeanwhile extends RelayFailure {
+  constructor(origin: string, cause: unknown) {
+    super('unreachable', origin, `the relay ${origin} broke the connection off`, { cause });
+  }
+}
+
+/** Resolves to public addresses alone: what is looked up is what is connected to. A name that leads to any other leads nowhere. */
+const publicLookup =
+  (resolve: Resolve): LookupFunction =>
+  (hostname, options, callback) => {
+    resolve(hostname, (error, found) => {
+      const [first] = found;
+      if (error !== null) callback(error, '', 0);
+      else if (first === undefined || !found.every(({ address }) => isPublicAddress(address)))
+        callback(new NotPublic('not public'), '', 0);
+      else if (options.all === true) callback(null, found);
+      else callback(null, first.address, first.family);
+    });
+  };
 
 /** Why no answer came, in words that hold no more than the code of the failure. */
-function wordsOf(error: Error & { code?: string }): string {
+function wordsOf(error: NodeJS.ErrnoException): string {
   if (error instanceof NotPublic)
     return 'is not asked: its address is not in public; where it is yours, list it in POSTBELL_RELAYS';
   const known: Readonly<Record<string, string>> = {
@@ -149,10 +189,10 @@ function wordsOf(error: Error & { code?: string }): string {
     EHOSTUNREACH: 'cannot be reached from here',
     ENETUNREACH: 'cannot be reached from here',
     ETIMEDOUT: 'cannot be reached: the connection timed out',
-    EPROTO: 'does not speak TLS as https needs',
-    HPE_INVALID_CONSTANT: 'answers in something that is not HTTP',
+    EPROTO: 'does not speak TLS, as https needs',
   };
   const { code = '' } = error;
+  if (/WRONG_VERSION/.test(code)) return known.EPROTO as string;
   if (code.startsWith('HPE_')) return 'answers in something that is not HTTP';
   if (/CERT|SELF_SIGNED|ALTNAME|UNABLE_TO/.test(code))
     return `has a certificate that does not hold (${code})`;
@@ -168,16 +208,15 @@ function readAnswer(
   const { statusCode: status = 0, headers } = response;
   const foreign = (what: string): void =>
     fail(new RelayFailure('foreign', origin, `the relay ${origin} ${what}`, { status }));
-  const broken = (): void =>
-    fail(new RelayFailure('unreachable', origin, `the relay ${origin} broke its answer off`));
-  const type = headers['content-type']?.split(';')[0]?.trim().toLowerCase();
   if (status >= 300 && status < 400) {
     foreign(`sends elsewhere (${status}); list the address of the relay itself`);
     return;
   }
+  const type = headers['content-type']?.split(';')[0]?.trim().toLowerCase();
   if (type !== 'application/json') {
-    const kind = type === undefined ? 'no type' : quotedType(type);
-    foreign(`answers ${status} with ${kind}, which no Postbell relay does`);
+    foreign(
+      `answers ${status} with ${type === undefined ? 'no type' : quotedType(type)}, which no Postbell relay does`,
+    );
     return;
   }
   const chunks: Buffer[] = [];
@@ -187,22 +226,18 @@ function readAnswer(
     if (bytes > answerBytesMax) foreign('answers with more than 8 MiB, which no Postbell relay does');
     else chunks.push(chunk);
   });
-  response.on('error', broken);
+  response.on('error', () =>
+    fail(new RelayFailure('unreachable', origin, `the relay ${origin} broke its answer off`)),
+  );
   response.on('end', () => {
-    const value = response.complete ? jsonOf(Buffer.concat(chunks)) : undefined;
-    if (!response.complete) broken();
-    else if (value === undefined) foreign('answers with text that is not JSON, which no Postbell relay does');
-    else done({ status, value });
+    if (!response.complete)
+      return fail(new RelayFailure('unreachable', origin, `the relay ${origin} broke its answer off`));
+    try {
+      done({ status, value: JSON.parse(Buffer.concat(chunks).toString('utf8')) });
+    } catch {
+      foreign('answers with text that is not JSON, which no Postbell relay does');
+    }
   });
-}
-
-/** Undefined where it is none. */
-function jsonOf(bytes: Buffer): unknown {
-  try {
-    return JSON.parse(bytes.toString('utf8'));
-  } catch {
-    return undefined;
-  }
 }
 
 const quotedType = (type: string): string =>

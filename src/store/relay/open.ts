@@ -15,7 +15,7 @@ import { type Database, storeFault } from '../database.ts';
 import { takeFile } from '../lock.ts';
 import { createPrivateFile } from '../private-file.ts';
 import { bringUpToDate, isOlder, type Schema } from '../schema.ts';
-import { queuesOver } from './queues.ts';
+import { SqliteQueues } from './queues.ts';
 import queues from './sql/001-queues.sql';
 import { tokenKeyBytes } from './tokens.ts';
 
@@ -61,7 +61,7 @@ async function openLocked(options: RelayStoreOptions, lock: Lock): Promise<Queue
           );
         }),
       );
-    return queuesOver(database, { path: file, clock, random, atEnd: () => lock.release() });
+    return new SqliteQueues(database, { path: file, clock, random, atEnd: () => lock.release() });
   } catch (error) {
     database.close();
     throw error;
