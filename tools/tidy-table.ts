@@ -93,6 +93,8 @@ export const layers: Readonly<Record<string, Layer>> = {
         'runner',
         'pairing',
         'link',
+        'account',
+        'relays',
         'relay-options',
       ],
     },

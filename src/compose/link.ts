@@ -1,34 +1,14 @@
 // The link of this account, with the clients of its relays: what a router runs where the owner named relays.
 
-import { relayClient } from '../carriers/postbell/client.ts';
-import type { Desk } from '../mailbox/desk.ts';
 import { takeControl } from '../peers/pairing/take.ts';
 import { quotaOf } from '../platform/environment.ts';
-import { relaysOf } from '../platform/relays.ts';
-import type { Clock } from '../ports/clock.ts';
 import type { Log } from '../ports/log.ts';
-import type { Random } from '../ports/random.ts';
-import type { Relay, Signer } from '../ports/relay.ts';
 import { isRefusal } from '../protocol/errors.ts';
 import type { Message } from '../protocol/message.ts';
 import { Link } from '../router/link/link.ts';
 import { pairingGround } from './pairing.ts';
+import { relayClients } from './relays.ts';
 import type { Ground } from './store.ts';
-
-/** Clients of relays: those that the owner listed may lie anywhere, others only in public. */
-export const relayClients =
-  (ground: { clock: Clock; random: Random }, listed: readonly string[]) =>
-  (origin: string, signer: Signer): Relay =>
-    relayClient({ ...ground, origin, signer, mayReach: listed.includes(origin) ? 'anywhere' : 'public' });
-
-/** For a process that only asks. A malformed list of relays is none: whoever carries the mail says so. */
-export function wayToRelays(
-  ground: Pick<Ground, 'environment' | 'clock' | 'random'>,
-): NonNullable<Desk['link']> {
-  const listed = relaysOf(ground.environment);
-  const relays = isRefusal(listed) ? [] : listed;
-  return { relays, client: relayClients(ground, relays) };
-}
 
 /** Undefined where nothing leaves this machine. A malformed list of relays is said, and is none. */
 export function linkOf(

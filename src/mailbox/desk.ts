@@ -3,7 +3,7 @@
 import type { Account } from '../ports/account.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Random } from '../ports/random.ts';
-import type { Relays } from '../ports/relay.ts';
+import type { Relay, Signer } from '../ports/relay.ts';
 import type { Router } from '../ports/router.ts';
 import type { Store } from '../ports/store.ts';
 import type { Wake } from '../ports/wake.ts';
@@ -19,7 +19,7 @@ export interface Desk {
   /** The account's identity and whom it trusts; absent where nothing leaves this machine, as in a demo. */
   account?: Account;
   /** The way to relays; absent where nothing leaves this machine, as in a demo. */
-  link?: { relays: readonly string[]; client: Relays };
+  link?: { relays: readonly string[]; client(origin: string, signer: Signer): Promise<Relay> };
   /** Payload bytes that the owner allows in all; absent: no limit. */
   quota?: number | 'malformed';
 }

@@ -1,7 +1,7 @@
 // Hop 2 of a message: a refusal with a code, or one durable transaction; only then is the sender answered, with
 // what is known and no more.
 
-import { type PeerSendAnswer, sendToPeer } from '../peers/send.ts';
+import type { PeerSendAnswer } from '../peers/send.ts';
 import type { NotifyAnswer } from '../ports/router.ts';
 import type { NativeDelivery } from '../protocol/delivery.ts';
 import { Fault, isRefusal, type Result } from '../protocol/errors.ts';
@@ -52,6 +52,8 @@ export async function send(
   if (unfit !== undefined) return unfit;
   const { peer } = request;
   if (peer !== undefined) {
+    // Loaded for such mail alone.
+    const { sendToPeer } = await import('../peers/send.ts');
     const sent = await sendToPeer(desk, { ...request, peer }, caller);
     if (!isRefusal(sent)) await noteProgress(desk, sent, caller);
     return sent;

@@ -15,7 +15,6 @@ import { receive } from '../../mailbox/receive.ts';
 import { send } from '../../mailbox/send.ts';
 import { status } from '../../mailbox/status.ts';
 import { watch } from '../../mailbox/watch.ts';
-import { discard, pending } from '../../peers/pending.ts';
 import { discoverSessions } from '../../peers/sessions.ts';
 import { isRefusal, type Result } from '../../protocol/errors.ts';
 import { type Fields, readFields, type ValuesOf } from '../../protocol/fields.ts';
@@ -188,7 +187,10 @@ export const commands: Readonly<Record<string, Command>> = {
       fields: requests.pendingFields,
       example: 'postbell inbox pending',
     },
-    ({ desk }, { discard: id }) => (id === undefined ? pending(desk) : discard(desk, id)),
+    async ({ desk }, { discard: id }) => {
+      const { discard, pending } = await import('../../peers/pending.ts');
+      return id === undefined ? pending(desk) : discard(desk, id);
+    },
   ),
   'inbox failed': command(
     {
