@@ -3,17 +3,14 @@
 import { type LeasedItem, type QueuePresence, type Relay, RelayFailure } from '../../ports/relay.ts';
 import { isObject } from '../../protocol/json.ts';
 import { isItemId } from '../../protocol/relay-http.ts';
-import { askerOf, foreign, type RelayClientOptions } from './asking.ts';
+import { type Ask, askerOf, foreign, type RelayClientOptions } from './asking.ts';
 
 export function relayClient(options: RelayClientOptions): Relay {
   const { origin } = options;
   const ask = askerOf(options);
-  const json = (value: object) => ({
-    type: 'application/json' as const,
-    body: Buffer.from(JSON.stringify(value)),
-  });
   return {
     origin,
+    ...items(origin, ask),
     describe: async (signal) =>
       readDescription(origin, await ask({ method: 'GET', path: '/v1/relay', signed: false, signal })),
     register: async (queue, { door }, signal) => {
@@ -37,6 +34,25 @@ export function relayClient(options: RelayClientOptions): Relay {
       const value = await ask(call).catch(unlessUnknown({ gone: true }));
       if (value.gone !== true) throw foreign(origin, 'does not say that the queue is gone');
     },
+    putCard: async (queue, card, signal) => {
+      const type = 'application/octet-stream';
+      await ask({ method: 'PUT', path: `/v1/queues/${queue}/card`, type, body: card, signal });
+    },
+    card: async (queue, signal) => {
+      const call = { method: 'GET' as const, path: `/v1/queues/${queue}/card`, signed: false, signal };
+      const value = await ask(call).catch(unlessUnknown(undefined));
+      return value && readPresence(origin, value);
+    },
+  };
+}
+
+const json = (value: object) => ({
+  type: 'application/json' as const,
+  body: Buffer.from(JSON.stringify(value)),
+});
+
+function items(origin: string, ask: Ask): Pick<Relay, 'post' | 'poll' | 'settle'> {
+  return {
     post: async (queue, { id, body, ttl_s }, signal) => {
       const headers = { 'postbell-item': id, 'postbell-ttl': String(ttl_s) };
       const type = 'application/octet-stream';
@@ -61,9 +77,9 @@ export function relayClient(options: RelayClientOptions): Relay {
         waitMs: wait_ms,
         signal,
       });
-      const items = readItems(origin, value.items, max);
+      const leased = readItems(origin, value.items, max);
       if (typeof value.more !== 'boolean') throw foreign(origin, 'does not say whether there is more');
-      return { items, more: value.more };
+      return { items: leased, more: value.more };
     },
     settle: async (queue, what, signal) => {
       const { settled, unknown } = await ask({
@@ -74,15 +90,6 @@ export function relayClient(options: RelayClientOptions): Relay {
       });
       if (!isCount(settled) || !isCount(unknown)) throw foreign(origin, 'does not say what it settled');
       return { settled, unknown };
-    },
-    putCard: async (queue, card, signal) => {
-      const type = 'application/octet-stream';
-      await ask({ method: 'PUT', path: `/v1/queues/${queue}/card`, type, body: card, signal });
-    },
-    card: async (queue, signal) => {
-      const call = { method: 'GET' as const, path: `/v1/queues/${queue}/card`, signed: false, signal };
-      const value = await ask(call).catch(unlessUnknown(undefined));
-      return value && readPresence(origin, value);
     },
   };
 }

@@ -56,79 +56,84 @@ export function exchangeWith(
   const host = url.hostname.replace(/^\[|\]$/g, '');
   const agent = new (secure ? HttpsAgent : HttpAgent)({ keepAlive: true, maxSockets: socketsMax });
   const send = secure ? httpsRequest : httpRequest;
-  const unreachable = (why: string, cause?: unknown): RelayFailure =>
-    new RelayFailure('unreachable', origin, `the relay ${origin} ${why}`, { cause });
-  const failureOf = (error: NodeJS.ErrnoException): RelayFailure =>
-    // A server that does not speak TLS, or no HTTP.
-    /^HPE_|^EPROTO$|WRONG_VERSION/.test(error.code ?? '')
-      ? new RelayFailure('foreign', origin, `the relay ${origin} ${wordsOf(error)}`, { cause: error })
-      : unreachable(wordsOf(error), error);
   const refusal = whyNot(origin, where, secure, host);
   const lookupPublic = publicLookup(resolve);
-  const once = (asked: Asked): Promise<Answered> =>
-    new Promise((resolve, reject) => {
-      let cancel = (): void => {};
-      const end = (settle: () => void): void => {
-        cancel();
-        settle();
-      };
-      const fail = (failure: RelayFailure): void =>
-        end(() => {
-          reject(failure);
-          call.destroy();
-        });
-      const call: ClientRequest = send({
-        agent,
-        host,
-        port: url.port === '' ? (secure ? 443 : 80) : Number(url.port),
-        method: asked.method,
-        path: asked.path,
-        headers: { ...asked.headers, host: url.host },
-        ...(where === 'public' && { lookup: lookupPublic }),
-        ...(asked.signal !== undefined && { signal: asked.signal }),
-      });
-      const within = (ms: number, why: string): void => {
-        cancel();
-        cancel = clock.after(ms, () => fail(unreachable(why)));
-      };
-      within(connectMs, `cannot be connected to within ${connectMs / 1_000} s`);
-      const connected = (): void =>
-        within(asked.answerMs, `gives no answer within ${asked.answerMs / 1_000} s`);
-      call.on('socket', (socket) =>
-        socket.connecting ? socket.once(secure ? 'secureConnect' : 'connect', connected) : connected(),
-      );
-      call.on('error', (error: NodeJS.ErrnoException) =>
-        fail(
-          call.reusedSocket && /^(?:ECONNRESET|EPIPE)$/.test(error.code ?? '')
-            ? new ClosedMeanwhile(origin, error)
-            : asked.signal?.aborted
-              ? unreachable('was not waited for')
-              : failureOf(error),
-        ),
-      );
-      call.on('response', (response) => {
-        readAnswer(
-          response,
-          origin,
-          (failure) => fail(failure),
-          (answered) => end(() => resolve(answered)),
-        );
-      });
-      if (asked.signal?.aborted) fail(unreachable('was not waited for'));
-      else call.end(asked.body);
+  const open: Open = ({ method, path, headers, signal }) =>
+    send({
+      agent,
+      host,
+      port: url.port === '' ? (secure ? 443 : 80) : Number(url.port),
+      method,
+      path,
+      headers: { ...headers, host: url.host },
+      ...(where === 'public' && { lookup: lookupPublic }),
+      ...(signal !== undefined && { signal }),
     });
   return {
     ask: async (asked) => {
       if (refusal !== undefined) throw refusal;
       try {
-        return await once(asked);
+        return await askOnce(open, asked, origin, clock);
       } catch (error) {
         // Each request may be made twice: the relay forgets nothing by it, and takes nothing for another.
-        if (error instanceof ClosedMeanwhile) return once(asked);
+        if (error instanceof ClosedMeanwhile) return askOnce(open, asked, origin, clock);
         throw error;
       }
     },
   };
+}
+
+type Open = (asked: Asked) => ClientRequest;
+
+function askOnce(open: Open, asked: Asked, origin: string, clock: Clock): Promise<Answered> {
+  return new Promise((resolve, reject) => {
+    let cancel = (): void => {};
+    const end = (settle: () => void): void => {
+      cancel();
+      settle();
+    };
+    const call = open(asked);
+    const fail = (failure: RelayFailure): void =>
+      end(() => {
+        reject(failure);
+        call.destroy();
+      });
+    const within = (ms: number, why: string): void => {
+      cancel();
+      cancel = clock.after(ms, () => fail(unreachable(origin, why)));
+    };
+    within(connectMs, `cannot be connected to within ${connectMs / 1_000} s`);
+    const connected = (): void =>
+      within(asked.answerMs, `gives no answer within ${asked.answerMs / 1_000} s`);
+    call.on('socket', (socket) =>
+      socket.connecting
+        ? socket.once('encrypted' in socket ? 'secureConnect' : 'connect', connected)
+        : connected(),
+    );
+    const broken = (error: NodeJS.ErrnoException): RelayFailure => {
+      if (asked.signal?.aborted) return notAwaited(origin);
+      const meanwhile = call.reusedSocket && /^(?:ECONNRESET|EPIPE)$/.test(error.code ?? '');
+      return meanwhile ? new ClosedMeanwhile(origin, error) : failureOf(origin, error);
+    };
+    call.on('error', (error) => fail(broken(error)));
+    call.on('response', (response) =>
+      readAnswer(response, origin, fail, (answered) => end(() => resolve(answered))),
+    );
+    if (asked.signal?.aborted) fail(notAwaited(origin));
+    else call.end(asked.body);
+  });
+}
+
+const unreachable = (origin: string, why: string, cause?: unknown): RelayFailure =>
+  new RelayFailure('unreachable', origin, `the relay ${origin} ${why}`, { cause });
+
+const notAwaited = (origin: string): RelayFailure => unreachable(origin, 'was not waited for');
+
+/** A server that does not speak TLS, or no HTTP, is none of ours. */
+function failureOf(origin: string, error: NodeJS.ErrnoException): RelayFailure {
+  const isForeign = /^HPE_|^EPROTO$|WRONG_VERSION/.test(error.code ?? '');
+  const said = `the relay ${origin} ${wordsOf(error)}`;
+  return new RelayFailure(isForeign ? 'foreign' : 'unreachable', origin, said, { cause: error });
 }
 
 function whyNot(
