@@ -67,7 +67,7 @@ export interface Outbox {
   relays(): string[];
   /** When something is due next at the relay; undefined where nothing is. */
   nextDueMs(relay: string): number | undefined;
-  /** Makes due at once what goes to this device and is not known to be stored. */
+  /** Makes due at once what a relay took for this device and is not known to be stored. */
   hurry(peerKey: string, device: string, nowMs: number): void;
   /**
    * What was sent since and is known to be stored, of which no acknowledgement came: the newest, at most `count` a device; none that
