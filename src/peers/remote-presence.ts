@@ -10,7 +10,7 @@ export interface RemotePresence {
   live_alternative?: { session_id: string; principal: string };
 }
 
-const order: readonly Presence[] = ['live', 'deaf', 'away', 'gone', 'unknown'];
+const order: readonly Presence[] = ['live', 'full', 'deaf', 'away', 'gone', 'unknown'];
 
 /** @param device where the message goes, if that is known */
 export function remotePresence(

@@ -115,7 +115,10 @@ export interface DeviceRow {
 export interface Devices {
   of(peerKey: string): DeviceRow[];
   get(peerKey: string, device: string): DeviceRow | undefined;
-  /** A verified record came from it. A route also says where it is reached; without one what is known stays. */
+  /**
+   * A verified record of it was signed at `heard_ms`. A route also says where it is reached; without one, or where a newer one said
+   * it, what is known stays.
+   */
   heard(row: {
     peer_key: string;
     device: string;

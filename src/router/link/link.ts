@@ -25,6 +25,8 @@ const page = 500;
 export interface LinkOptions extends LinkGround {
   /** Keeps a pairing or route record that passed the gate. */
   control(record: ControlRecord, via: 'device' | 'door'): Promise<'done' | 'later'>;
+  /** Tells peers where this account is reached, where that has changed. */
+  announce(): Promise<unknown>;
   /** Rings for what was stored. */
   ringFor(message: Message): void;
 }
@@ -170,6 +172,7 @@ export class Link {
     await store.write((tx) => {
       for (const key of tx.outbox.peers()) rerouteEntries(tx, key, { nowMs: clock.nowMs(), relays });
     });
+    await ground.announce();
     const gate = new Gate({ ...ground, control: (record, via) => this.#control(record, via) });
     const client = (origin: string): Relay => this.#client(origin);
     const onStored = (messages: readonly Message[]): void => {

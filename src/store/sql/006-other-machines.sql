@@ -88,8 +88,9 @@ CREATE TABLE peer_device (
   device     TEXT NOT NULL,
   relays     TEXT NOT NULL DEFAULT '[]',
   suites     TEXT NOT NULL DEFAULT '[1]',
-  -- Of the last verified record.
+  -- When the newest verified record of it was signed, and the newest that said where it is reached.
   heard_ms   INTEGER NOT NULL,
+  route_ms   INTEGER NOT NULL DEFAULT 0,
   -- What relays said when they were asked last: the time of that, and the age they gave. `gone` is 1 where its owner closed it.
   looked_ms  INTEGER,
   age_ms     INTEGER,
