@@ -41,6 +41,7 @@ const has = (kind: 'ack' | 'intake'): string =>
 
 /** Of a record `l` with its delivery `d` and message `m`, at the moment `:at`: waits no more. */
 const expired = '(d.expires_at IS NOT NULL AND d.expires_at <= :at)';
+const hasExpired = `EXISTS (SELECT 1 FROM delivery d WHERE d.delivery_id = l.delivery_id AND ${expired})`;
 const ended = `(d.open = 0 OR ${expired})`;
 
 export function linkRecords(database: Database): LinkRecords {
@@ -53,9 +54,8 @@ export function linkRecords(database: Database): LinkRecords {
     counted: (peerKey, owner, beforeMs, at) =>
       database.get(
         `SELECT count(*) AS count, coalesce(sum(l.bytes), 0) AS bytes
-         FROM link_record l JOIN delivery d ON d.delivery_id = l.delivery_id
-         WHERE l.peer_key = :peerKey AND l.owner = :owner
-           AND NOT (l.sent_ms < :beforeMs AND (${has('intake')} OR ${expired}) AND NOT ${has('ack')})`,
+         FROM link_record l WHERE l.peer_key = :peerKey AND l.owner = :owner
+           AND NOT (l.sent_ms < :beforeMs AND (${has('intake')} OR ${hasExpired}) AND NOT ${has('ack')})`,
         { peerKey, owner, beforeMs, at },
       ) as { count: number; bytes: number },
     adopt: (peerKey, { from, owner }, inbox) => {
