@@ -47,6 +47,16 @@ export interface MailFacts {
   roots: Readonly<Record<string, string>>;
   /** The newest of the last days for each Codex thread: what came of starting a notice in its queue. */
   queueReleases: QueueRelease[];
+  link: LinkFacts;
+}
+
+export interface LinkFacts {
+  /** What the trust gate refused, by its step. */
+  refused: readonly { step: string; count: number; last_at: string }[];
+  /** Keys of peers that found mail from here signed more than a day ago, within a week. */
+  stale: readonly string[];
+  /** Chains of answers from other machines that went on for so long that they wake nobody, within a week. */
+  looped: number;
 }
 
 export interface QueueRelease {

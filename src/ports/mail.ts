@@ -93,10 +93,13 @@ export interface Messages {
     window: { since: string; until: string },
     count: number,
   ): string[];
-  /** The same of what came from a peer, or from one session that it names. */
+  /**
+   * The same of what came from a peer, or from one session that it names; by the time of arrival. What was signed up to `signedSince`
+   * is not looked at.
+   */
   fromPeer(
     pair: { peer_key: string; session?: string; project: string; recipient: string },
-    window: { since: string; until: string },
+    window: { since: string; until: string; signedSince: string },
     count: number,
   ): string[];
   /**

@@ -150,11 +150,23 @@ export interface Gate {
   counts(): { step: string; count: number; last_at: string }[];
 }
 
+/** What an owner's inbox is: a principal in a project, or a session under all its ids. */
+export interface InboxOwned {
+  project: string;
+  principal: string;
+  sessions: readonly string[];
+}
+
 /** Bounds of what peers may leave here. */
 export interface LinkRecords {
   insert(row: { delivery_id: string; peer_key: string; owner: string; bytes: number; sent_ms: number }): void;
-  /** What counts for the owner: taken in without an ack and sent before `beforeMs` does not. */
-  counted(peerKey: string, owner: string, beforeMs: number): { count: number; bytes: number };
+  /**
+   * What counts for the owner at the moment `at`. What was taken in or has expired, without an ack, and was sent before `beforeMs`
+   * counts no more.
+   */
+  counted(peerKey: string, owner: string, beforeMs: number, at: string): { count: number; bytes: number };
+  /** What came for this inbox while it counted for `from` counts for its owner from now on. */
+  adopt(peerKey: string, to: { from: string; owner: string }, inbox: Partial<InboxOwned>): void;
   /** Replaces by tombstones what was acknowledged or superseded, does not wait and was sent before `beforeMs`. */
   prune(peerKey: string, owner: string, beforeMs: number, at: string): void;
 }

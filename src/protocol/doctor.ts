@@ -22,6 +22,7 @@ export const rowIds = [
   'claude-channel',
   'codex-queue-release',
   'hosts-config',
+  'link',
   'listener',
   'probe-capability',
   'probe-router',

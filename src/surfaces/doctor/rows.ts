@@ -7,6 +7,7 @@ import { hookActivity } from './activity.ts';
 import { claudeChannel, hostsConfig } from './configured.ts';
 import type { DoctorFacts } from './facts.ts';
 import { install, node, shellCli } from './installed.ts';
+import { link } from './linked.ts';
 import { probeCapability, probeRouter } from './probing.ts';
 import { codexQueueRelease, listener, sessions } from './reached.ts';
 import { routerSocket, routerVersion } from './routing.ts';
@@ -30,6 +31,7 @@ const table: Readonly<Record<RowId, (facts: DoctorFacts) => Finding>> = {
   'claude-channel': claudeChannel,
   'codex-queue-release': codexQueueRelease,
   'hosts-config': hostsConfig,
+  link,
   listener,
   'probe-capability': probeCapability,
   'probe-router': probeRouter,
