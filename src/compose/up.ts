@@ -11,10 +11,10 @@ import { describeError, type ErrorCode, Fault, isRefusal } from '../protocol/err
 import { version } from '../protocol/version.ts';
 import type { StopCause } from '../router/handlers.ts';
 import { liveView } from '../surfaces/live/view.ts';
+import { accountIn } from './account.ts';
 import { type Daemon, makePolicyFile, startRouter } from './daemon.ts';
 import { endOnSignal } from './ending.ts';
 import { orFail } from './failure.ts';
-import { accountIn } from './pairing.ts';
 import { type Ground, openGround } from './store.ts';
 
 const retryMs = 5_000;
