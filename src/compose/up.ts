@@ -50,9 +50,11 @@ async function run(): Promise<void> {
     ground.store.close();
   });
   await router.begin();
+  const account = accountIn(processEnvironment);
   closeView = liveView({
-    desk: ground,
-    nameOf: petnames(accountIn(processEnvironment)),
+    desk: { ...ground, account },
+    nameOf: petnames(account),
+    relays: () => router.relays(),
     screen: {
       isTerminal: process.stdout.isTTY === true,
       columns: () => process.stdout.columns ?? 80,
@@ -115,6 +117,7 @@ function holdRouter(ground: Ground, end: () => void) {
   return {
     begin: take,
     state: () => state,
+    relays: () => daemon?.link()?.relays ?? [],
     close: async () => {
       cancel();
       await daemon?.close();

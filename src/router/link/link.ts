@@ -43,6 +43,12 @@ export interface RelayState {
   since: string;
 }
 
+export interface LinkState {
+  relays: RelayState[];
+  /** Why nothing goes out or comes in at all. */
+  why: string | undefined;
+}
+
 export class Link {
   readonly #ground: LinkOptions;
   readonly #alarm: Alarm;
@@ -64,7 +70,7 @@ export class Link {
   }
 
   /** Each own relay, and why nothing goes out or in at all. */
-  state(): { relays: RelayState[]; why: string | undefined } {
+  state(): LinkState {
     return { relays: [...this.#states.values()], why: this.#why };
   }
 
