@@ -22,6 +22,9 @@ ALTER TABLE receipt ADD COLUMN peer_key TEXT;
 -- The time that the peer gives.
 ALTER TABLE receipt ADD COLUMN peer_recorded_at TEXT;
 
+CREATE INDEX receipt_taken_in ON receipt (caller_session, recorded_at)
+  WHERE receipt_kind = 'intake' AND caller_session IS NOT NULL;
+
 -- What counts against the bound of a peer in one inbox; a row goes when its message is pruned.
 CREATE TABLE link_record (
   delivery_id  TEXT PRIMARY KEY REFERENCES delivery (delivery_id),
