@@ -371,7 +371,7 @@ describe('the device that a message goes to', () => {
     });
     const sent = ok(await post(alice, { peer: 'bob', target_kind: 'session', recipient: 's1' }));
     expect(sent).toMatchObject({
-      recipient_presence: 'unknown',
+      recipient_presence: 'gone',
       live_alternative: { session_id: 's2', principal: 'bob' },
     });
     alice.start();
