@@ -95,10 +95,24 @@ export function relayFailed(
     parked: failure.status === 404,
     last_error: failure.message,
   });
+  if (failure.status === 404 && moved(tx, entry)) return;
   const others = tx.outbox
     .posts(post.message_id)
     .some((one) => one.next_ms !== null || one.accepted_ms !== null);
   if (forGood && !others) endEntry(tx, desk, entry, 'relay_refused');
+}
+
+/** Where another machine of the peer was heard of later, the one whose queue is gone was replaced by it. */
+function moved(tx: Tx, { message_id, peer_key, device }: OutboxRow): boolean {
+  const [newest] = [...tx.devices.of(peer_key)].sort((a, b) => b.heard_ms - a.heard_ms);
+  const isElsewhere = newest !== undefined && newest.device !== device;
+  const left = tx.outbox
+    .posts(message_id)
+    .filter(({ parked, accepted_ms }) => !parked || accepted_ms !== null);
+  if (!isElsewhere || left.length > 0) return false;
+  tx.outbox.dropPosts(message_id);
+  tx.outbox.route(message_id, newest.device);
+  return true;
 }
 
 function isForGood(

@@ -120,7 +120,7 @@ function posts(database: Database): Posts {
       )?.next ?? undefined) as number | undefined,
     hurry: (peerKey, device, nowMs) => {
       database.run(
-        `UPDATE outbox_post SET next_ms = :nowMs WHERE next_ms > :nowMs AND device = :device AND message_id IN
+        `UPDATE outbox_post SET next_ms = :nowMs WHERE next_ms > :nowMs AND accepted_ms IS NOT NULL AND device = :device AND message_id IN
            (SELECT message_id FROM outbox WHERE peer_key = :peerKey AND ended_at IS NULL)`,
         { peerKey, device, nowMs },
       );

@@ -10,9 +10,43 @@ export function relayClient(options: RelayClientOptions): Relay {
   const ask = askerOf(options);
   return {
     origin,
-    ...items(origin, ask),
     describe: async (signal) =>
       readDescription(origin, await ask({ method: 'GET', path: '/v1/relay', signed: false, signal })),
+    post: async (queue, { id, body, ttl_s }, signal) => {
+      const headers = { 'postbell-item': id, 'postbell-ttl': String(ttl_s) };
+      const type = 'application/octet-stream';
+      const value = await ask({
+        method: 'POST',
+        path: `/v1/queues/${queue}/items`,
+        type,
+        body,
+        headers,
+        signed: false,
+        signal,
+      });
+      if (value.accepted !== true) throw foreign(origin, 'does not say that it took the item');
+      return { duplicate: value.duplicate === true };
+    },
+    card: async (queue, signal) => {
+      const call = { method: 'GET' as const, path: `/v1/queues/${queue}/card`, signed: false, signal };
+      const value = await ask(call).catch(unlessUnknown(undefined));
+      return value && readPresence(origin, value);
+    },
+    ...ownQueues(origin, ask),
+  };
+}
+
+const json = (value: object) => ({
+  type: 'application/json' as const,
+  body: Buffer.from(JSON.stringify(value)),
+});
+
+/** What only the owner of a queue may ask for: each is signed. */
+function ownQueues(
+  origin: string,
+  ask: Ask,
+): Pick<Relay, 'register' | 'close' | 'poll' | 'settle' | 'putCard'> {
+  return {
     register: async (queue, { door }, signal) => {
       const value = await ask({
         method: 'PUT',
@@ -34,40 +68,6 @@ export function relayClient(options: RelayClientOptions): Relay {
       const value = await ask(call).catch(unlessUnknown({ gone: true }));
       if (value.gone !== true) throw foreign(origin, 'does not say that the queue is gone');
     },
-    putCard: async (queue, card, signal) => {
-      const type = 'application/octet-stream';
-      await ask({ method: 'PUT', path: `/v1/queues/${queue}/card`, type, body: card, signal });
-    },
-    card: async (queue, signal) => {
-      const call = { method: 'GET' as const, path: `/v1/queues/${queue}/card`, signed: false, signal };
-      const value = await ask(call).catch(unlessUnknown(undefined));
-      return value && readPresence(origin, value);
-    },
-  };
-}
-
-const json = (value: object) => ({
-  type: 'application/json' as const,
-  body: Buffer.from(JSON.stringify(value)),
-});
-
-function items(origin: string, ask: Ask): Pick<Relay, 'post' | 'poll' | 'settle'> {
-  return {
-    post: async (queue, { id, body, ttl_s }, signal) => {
-      const headers = { 'postbell-item': id, 'postbell-ttl': String(ttl_s) };
-      const type = 'application/octet-stream';
-      const value = await ask({
-        method: 'POST',
-        path: `/v1/queues/${queue}/items`,
-        type,
-        body,
-        headers,
-        signed: false,
-        signal,
-      });
-      if (value.accepted !== true) throw foreign(origin, 'does not say that it took the item');
-      return { duplicate: value.duplicate === true };
-    },
     poll: async (queue, { wait_ms, max }, signal) => {
       const query = `?wait_ms=${wait_ms}&max=${max}`;
       const value = await ask({
@@ -77,9 +77,9 @@ function items(origin: string, ask: Ask): Pick<Relay, 'post' | 'poll' | 'settle'
         waitMs: wait_ms,
         signal,
       });
-      const leased = readItems(origin, value.items, max);
+      const items = readItems(origin, value.items, max);
       if (typeof value.more !== 'boolean') throw foreign(origin, 'does not say whether there is more');
-      return { items: leased, more: value.more };
+      return { items, more: value.more };
     },
     settle: async (queue, what, signal) => {
       const { settled, unknown } = await ask({
@@ -90,6 +90,10 @@ function items(origin: string, ask: Ask): Pick<Relay, 'post' | 'poll' | 'settle'
       });
       if (!isCount(settled) || !isCount(unknown)) throw foreign(origin, 'does not say what it settled');
       return { settled, unknown };
+    },
+    putCard: async (queue, card, signal) => {
+      const type = 'application/octet-stream';
+      await ask({ method: 'PUT', path: `/v1/queues/${queue}/card`, type, body: card, signal });
     },
   };
 }
