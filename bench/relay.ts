@@ -143,7 +143,7 @@ async function throughput(port: number, count: number, postsSigned: boolean): Pr
 }
 
 /** Signatures that one core verifies in a second. */
-function verifyRate(): number {
+export function verifyRate(): number {
   const messages = Array.from({ length: 64 }, () => systemRandom.bytes(400));
   const signatures = messages.map((message) => owner.sign(message));
   const key = Buffer.from(owner.key, 'base64url');

@@ -10,6 +10,7 @@ import { busyChild, busySenders } from './busy-senders.ts';
 import { conditionsAt, load } from './conditions.ts';
 import { fiftySessions, idleWakeUps } from './idle.ts';
 import { inboxOfTwenty } from './inbox.ts';
+import { linkRate } from './link.ts';
 import { listenerWake } from './listener.ts';
 import { localSend } from './local-send.ts';
 import { idleMemory } from './memory.ts';
@@ -40,6 +41,7 @@ const measurements: Readonly<Record<string, (plan: Plan) => Outcome[] | Promise<
   13: inboxOfTwenty,
   15: relayItems,
   relay: relayMemory,
+  17: linkRate,
   syncs: syncsOfSend,
 };
 

@@ -12,7 +12,7 @@ import { isFailure, jitter, type LinkGround, queueOf, type Self, sealedFor } fro
 
 const pageCount = 256;
 /** In flight to one queue, once it took one; and to one relay. */
-const windowPerQueue = 16;
+const windowPerQueue = 32;
 const idleMs = 60_000;
 const itemTtlS = 86_400;
 const itemTtlMinS = 60;
@@ -81,18 +81,29 @@ export class Sender {
     return took.some((all) => all);
   }
 
-  /** One first; where it is taken, the others in order, several at once. @returns whether all were taken */
+  /**
+   * One first; where it is taken, the others in order, several at once. What became of some is written while the next are on
+   * their way. @returns whether all were taken
+   */
   async #queue(queue: string, entries: readonly Due[]): Promise<boolean> {
     let window = 1;
-    for (let at = 0; at < entries.length; ) {
-      if (this.#alarm.ended) return false;
-      const posted = await Promise.all(entries.slice(at, at + window).map((due) => this.#post(queue, due)));
-      await this.#record(posted);
-      if (posted.some(({ failure }) => failure !== undefined && failure.status !== 404)) return false;
-      at += posted.length;
-      window = windowPerQueue;
+    let recording = Promise.resolve();
+    try {
+      for (let at = 0; at < entries.length; ) {
+        if (this.#alarm.ended) return false;
+        const posted = await Promise.all(entries.slice(at, at + window).map((due) => this.#post(queue, due)));
+        await recording;
+        recording = this.#record(posted);
+        // Awaited with the next, or at the end.
+        recording.catch(() => {});
+        if (posted.some(({ failure }) => failure !== undefined && failure.status !== 404)) return false;
+        at += posted.length;
+        window = windowPerQueue;
+      }
+      return true;
+    } finally {
+      await recording;
     }
-    return true;
   }
 
   async #post(queue: string, due: Due): Promise<Posted> {
