@@ -6,6 +6,7 @@ import type { CardSession, ReceiptFact } from '../protocol/wire/record.ts';
 export interface OutboxRow {
   seq: number;
   message_id: string;
+  delivery_id: string;
   peer_key: string;
   wire_id: string;
   /** 32 hex digits. */
@@ -54,6 +55,7 @@ export interface Outbox {
   route(messageId: string, device: string): void;
   /** Nothing is to be done at any relay any more. */
   end(messageId: string, at: string): void;
+  post(messageId: string, relay: string): OutboxPost | undefined;
   posts(messageId: string): OutboxPost[];
   putPost(row: OutboxPost): void;
   /** They are to be made anew: for another device, or at other relays. */
