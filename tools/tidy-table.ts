@@ -79,6 +79,7 @@ export const layers: Readonly<Record<string, Layer>> = {
         'failure',
         'ending',
         'examine',
+        'examine-account',
         'probes',
         'codex-trust',
         'host-files',

@@ -1,5 +1,7 @@
 // The link of this account, with the clients of its relays: what a router runs where the owner named relays.
 
+import { suitesKnown } from '../crypto/seal-suites.ts';
+import { announceRoute } from '../peers/pairing/announce.ts';
 import { takeControl } from '../peers/pairing/take.ts';
 import { quotaOf } from '../platform/environment.ts';
 import type { Log } from '../ports/log.ts';
@@ -32,6 +34,7 @@ export function linkOf(
     relays,
     client: relayClients(ground, relays),
     control: (record, via) => takeControl(pairing, record, via),
+    announce: () => announceRoute(pairing, suitesKnown),
     ringFor,
   });
 }

@@ -4,6 +4,7 @@ import type { Desk } from '../mailbox/desk.ts';
 import { type Environment, quotaOf } from '../platform/environment.ts';
 import { readPrivateFile } from '../platform/files.ts';
 import { checkSocketPath, type Places } from '../platform/paths.ts';
+import { lastPromptMs } from '../platform/prompt-marks.ts';
 import { relaysOf } from '../platform/relays.ts';
 import type { Account } from '../ports/account.ts';
 import { Fault, isRefusal } from '../protocol/errors.ts';
@@ -16,6 +17,7 @@ export interface Local extends Ground {
   quota?: number | 'malformed';
   account?: Account;
   link?: NonNullable<Desk['link']>;
+  lastPromptMs?: NonNullable<Desk['lastPromptMs']>;
   router: ReturnType<typeof routerCalls>;
   close(): void;
 }
@@ -30,6 +32,7 @@ export async function openLocal(environment?: Environment): Promise<Local> {
     ...(quota !== undefined && { quota }),
     account: accountIn(ground.environment),
     link: wayToRelays(ground),
+    lastPromptMs: (ids) => lastPromptMs(ground.places, ids),
     address,
     router,
     close: () => {

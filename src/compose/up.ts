@@ -1,14 +1,17 @@
 // `postbell up`: the router, and a live view in the terminal. Where a router runs already, the view alone.
 
 import path from 'node:path';
+import { petnameOf } from '../peers/who.ts';
 import { processEnvironment } from '../platform/environment.ts';
 import { stderrLog } from '../platform/log.ts';
 import { checkSocketPath, placesOf } from '../platform/paths.ts';
 import { say } from '../platform/stderr.ts';
-import { describeError, type ErrorCode, Fault } from '../protocol/errors.ts';
+import type { Account } from '../ports/account.ts';
+import { describeError, type ErrorCode, Fault, isRefusal } from '../protocol/errors.ts';
 import { version } from '../protocol/version.ts';
 import type { StopCause } from '../router/handlers.ts';
 import { liveView } from '../surfaces/live/view.ts';
+import { accountIn } from './account.ts';
 import { type Daemon, makePolicyFile, startRouter } from './daemon.ts';
 import { endOnSignal } from './ending.ts';
 import { orFail } from './failure.ts';
@@ -47,8 +50,11 @@ async function run(): Promise<void> {
     ground.store.close();
   });
   await router.begin();
+  const account = accountIn(processEnvironment);
   closeView = liveView({
-    desk: ground,
+    desk: { ...ground, account },
+    nameOf: petnames(account),
+    relays: () => router.relays(),
     screen: {
       isTerminal: process.stdout.isTTY === true,
       columns: () => process.stdout.columns ?? 80,
@@ -64,6 +70,19 @@ async function run(): Promise<void> {
   // Nobody watches any more.
   process.stdout.on('error', end);
 }
+
+/** As the owner's list says at that moment. */
+const petnames =
+  (account: Account) =>
+  (key: string): string => {
+    const policy = account.policy();
+    const identity = account.identity();
+    return petnameOf(
+      isRefusal(policy) ? undefined : policy,
+      isRefusal(identity) ? undefined : identity.key,
+      key,
+    );
+  };
 
 /** Runs the router here; where another one runs, or it cannot be run, tries again until it can, or somebody ends it. */
 function holdRouter(ground: Ground, end: () => void) {
@@ -98,6 +117,7 @@ function holdRouter(ground: Ground, end: () => void) {
   return {
     begin: take,
     state: () => state,
+    relays: () => daemon?.link()?.relays ?? [],
     close: async () => {
       cancel();
       await daemon?.close();

@@ -20,6 +20,8 @@ export interface Desk {
   account?: Account;
   /** The way to relays; absent where nothing leaves this machine, as in a demo. */
   link?: { relays: readonly string[]; client(origin: string, signer: Signer): Promise<Relay> };
+  /** When a person last wrote to the session, by its ids; undefined where nothing notes that. */
+  lastPromptMs?(sessionIds: readonly string[]): number | undefined;
   /** Payload bytes that the owner allows in all; absent: no limit. */
   quota?: number | 'malformed';
 }

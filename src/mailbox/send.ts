@@ -60,7 +60,7 @@ export async function send(
   }
   const given = draft(desk, request, caller);
   if (isRefusal(given)) return given;
-  const committed = await desk.store.write((tx) => commit(tx, desk, given));
+  const committed = await desk.store.write((tx) => commit(tx, desk, given, caller));
   if (isRefusal(committed)) return committed;
   desk.wake.touch();
   const reached = await reach(desk, request, given, committed);
@@ -86,8 +86,13 @@ async function replyTo(...[desk, sent, ...rest]: Parameters<typeof awaitReply>):
 /** What the transaction left: the message, and where an earlier call fell back, the one that took its place. */
 type Committed = Stored & { instead?: Message };
 
-function commit(tx: Parameters<typeof store>[0], desk: Desk, given: Draft): Result<Committed> {
-  const stored = store(tx, desk, given);
+function commit(
+  tx: Parameters<typeof store>[0],
+  desk: Desk,
+  given: Draft,
+  caller: Caller,
+): Result<Committed> {
+  const stored = store(tx, desk, given, caller);
   if (isRefusal(stored)) return stored;
   const instead = earlierFallback(tx, given);
   return { ...stored, ...(instead !== undefined && { instead }) };

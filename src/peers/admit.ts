@@ -4,9 +4,10 @@
 import { type Desk, timestamp } from '../mailbox/desk.ts';
 import type { Account } from '../ports/account.ts';
 import type { Log } from '../ports/log.ts';
+import type { StoredMessage } from '../ports/mail.ts';
 import type { Tx } from '../ports/store.ts';
 import { describeError, Fault, isRefusal } from '../protocol/errors.ts';
-import { type GateStep, isFresh } from '../protocol/gate.ts';
+import { type GateStep, hasInstants, isFresh } from '../protocol/gate.ts';
 import type { Message } from '../protocol/message.ts';
 import { readFields } from '../protocol/wire/decode.ts';
 import type { WireRecord } from '../protocol/wire/record.ts';
@@ -75,7 +76,9 @@ export class Gate {
       this.#ground.store.read((tx) => tx.pairing.asked.of(key) !== undefined);
     try {
       this.#shut = undefined;
-      const looked = arrivals.map((arrival) => this.#look(inspect(arrival, { identity, policy, asked })));
+      const looked = onceEach(
+        arrivals.map((arrival) => this.#look(inspect(arrival, { identity, policy, asked }))),
+      );
       const admitted = await this.#commit(looked);
       return { ...admitted, verdicts: await this.#control(looked, admitted.verdicts) };
     } catch (error) {
@@ -98,9 +101,9 @@ export class Gate {
     if (header.type !== 'message' && this.#replayed.has(header.from, replayId(header), isPeer))
       return { step: 'replay', inspected };
     const record = readFields(inspected.record);
-    return typeof record === 'string'
-      ? { step: 'fields', inspected, reason: record }
-      : { record, isPeer, via };
+    if (typeof record === 'string') return { step: 'fields', inspected, reason: record };
+    if (!hasInstants(record)) return { step: 'fields', inspected, reason: 'malformed' };
+    return { record, isPeer, via };
   }
 
   async #commit(looked: readonly (Passed | Refused)[]): Promise<Admitted> {
@@ -116,8 +119,10 @@ export class Gate {
 
   #one(tx: Tx, looked: Passed | Refused, batch: Admitted): Verdict {
     if ('step' in looked) {
-      tx.gate.refused(looked.step, timestamp(this.#ground));
-      batch.told = this.#tell(tx, looked) || batch.told;
+      const known = knownOf(tx, looked);
+      const step = known !== undefined && looked.step === 'fields' ? 'replay' : looked.step;
+      tx.gate.refused(step, timestamp(this.#ground));
+      batch.told = this.#tell(tx, looked, known) || batch.told;
       return 'settle';
     }
     const { record } = looked;
@@ -167,17 +172,15 @@ export class Gate {
   }
 
   /** A peer whose message was refused is told so; a stranger never is. */
-  #tell(tx: Tx, { step, inspected, reason }: Refused): boolean {
+  #tell(tx: Tx, { step, inspected, reason }: Refused, known: StoredMessage | undefined): boolean {
     if (inspected === undefined || !inspected.isPeer || inspected.header.type !== 'message') return false;
     const why = step === 'fresh' ? 'stale' : reason;
     if (why === undefined) return false;
-    const nowMs = this.#ground.clock.nowMs();
-    const device = tx.devices.of(inspected.header.from)[0]?.device;
-    // One that was stored already is no other for being sent again too late.
-    const known = tx.messages.byOrigin(inspected.header.from, inspected.header.id);
-    if (known !== undefined)
-      repeatFacts(tx, known, known.message.origin?.return_route?.device ?? (device as string));
-    else if (device !== undefined) tellRefused(tx, inspected.header, device, why, nowMs);
+    const device = senderOf(tx, inspected);
+    if (device === undefined) return false;
+    // One that was stored already is no other for being sent again too late, or in another form.
+    if (known !== undefined) repeatFacts(tx, known, device);
+    else tellRefused(tx, inspected.header, device, why, this.#ground.clock.nowMs());
     return true;
   }
 
@@ -204,4 +207,31 @@ export class Gate {
     }
     return all;
   }
+}
+
+/** Of records that are no messages, one that comes twice in a batch passes once. */
+function onceEach(looked: readonly (Passed | Refused)[]): (Passed | Refused)[] {
+  const seen = new Set<string>();
+  return looked.map((one) => {
+    if (!('record' in one) || one.record.type === 'message') return one;
+    const { from, id, time_ms } = one.record;
+    const name = `${from} ${id} ${time_ms}`;
+    if (seen.has(name)) return { step: 'replay' };
+    seen.add(name);
+    return one;
+  });
+}
+
+/** The message that is stored already under the id of one that was refused. */
+function knownOf(tx: Tx, { inspected }: Refused): StoredMessage | undefined {
+  if (inspected === undefined || !inspected.isPeer || inspected.header.type !== 'message') return undefined;
+  return tx.messages.byOrigin(inspected.header.from, inspected.header.id);
+}
+
+/** The device of a refused message: as it says itself, else the one that its key was heard of last. */
+function senderOf(tx: Tx, { record, header }: Inspected): string | undefined {
+  const read = readFields(record);
+  return typeof read !== 'string' && read.type === 'message'
+    ? read.fields.from_device
+    : tx.devices.of(header.from)[0]?.device;
 }

@@ -7,7 +7,7 @@ import { type Desk, newId } from '../mailbox/desk.ts';
 import type { StoredMessage } from '../ports/mail.ts';
 import type { Tx } from '../ports/store.ts';
 import { isRefusal } from '../protocol/errors.ts';
-import { type Json, utf8Bytes } from '../protocol/json.ts';
+import type { Json } from '../protocol/json.ts';
 import { limits } from '../protocol/limits.ts';
 import { needsNoAnswer } from '../protocol/loop-guard.ts';
 import { type Message, readPayload, type StoredPayload } from '../protocol/message.ts';
@@ -15,6 +15,7 @@ import { readName } from '../protocol/scope.ts';
 import type { MessageFields, ReceiptFact, RecordHeader, RefusedReason } from '../protocol/wire/record.ts';
 import { presenceOf } from '../sessions/presence.ts';
 import { localReplyTo } from './reply-ids.ts';
+import { type Room, roomFor } from './room.ts';
 
 export interface PeerMessage {
   header: RecordHeader;
@@ -43,7 +44,7 @@ export function takeMessage(tx: Tx, desk: TakeDesk, arrived: PeerMessage): Taken
   const payload = reason === undefined ? payloadOf(fields) : undefined;
   if (payload === undefined) return refuse(tx, arrived, reason ?? 'malformed', nowMs);
   const message = messageOf(tx, desk, arrived, nowMs);
-  const room = roomFor(tx, message, payload, header, nowMs);
+  const room = roomFor(tx, message, payload, header.from, nowMs);
   if (room === 'full') return { kind: 'later', why: 'inbox_full' };
   if (isRefusal(checkQuota(tx, desk, payload.json))) return { kind: 'later', why: 'storage_quota_exceeded' };
   insert(tx, message, payload, { header, fields, room, nowMs });
@@ -132,45 +133,6 @@ function messageOf(tx: Tx, desk: TakeDesk, { header, fields }: PeerMessage, nowM
   };
 }
 
-interface Room {
-  owner: string;
-  bytes: number;
-  nearlyFull: boolean;
-}
-
-/** Whether the inbox takes one more record of this peer, after what may be pruned was. */
-function roomFor(
-  tx: Tx,
-  message: Message,
-  payload: StoredPayload,
-  { from }: RecordHeader,
-  nowMs: number,
-): Room | 'full' {
-  const owner = ownerOf(tx, message);
-  const beforeMs = nowMs - limits.signedForMs;
-  const bytes = utf8Bytes(JSON.stringify({ ...message, payload: 0 })) - 1 + utf8Bytes(payload.json);
-  tx.linkRecords.prune(from, owner, beforeMs, new Date(nowMs).toISOString());
-  const counted = tx.linkRecords.counted(from, owner, beforeMs);
-  const count = counted.count + 1;
-  const total = counted.bytes + bytes;
-  if (count > limits.linkRecordsMax || total > limits.linkRecordBytesMax) return 'full';
-  const nearlyFull = count >= nearly(limits.linkRecordsMax) || total >= nearly(limits.linkRecordBytesMax);
-  return { owner, bytes, nearlyFull };
-}
-
-const nearly = (most: number): number => Math.ceil(most * 0.8);
-
-/** Whose bound it counts for: one for all names that were never seen here, so that invented ones multiply nothing. */
-function ownerOf(tx: Tx, { project, recipient, target_kind, intended_session }: Message): string {
-  const session = target_kind === 'session' ? recipient : intended_session;
-  if (session === undefined)
-    return tx.sessions.checkpoint(project, recipient) === undefined
-      ? 'unseen'
-      : JSON.stringify(['principal', project, recipient]);
-  const chain = tx.identity.chain(session);
-  return tx.sessions.everRegistered(chain) ? JSON.stringify(['session', chain[0]]) : 'unseen';
-}
-
 interface Insertion extends PeerMessage {
   room: Room;
   nowMs: number;
@@ -183,7 +145,7 @@ function insert(
   { header, fields, room, nowMs }: Insertion,
 ): void {
   const held =
-    needsNoAnswer({ ...message, payload: JSON.parse(payload.json) as Json }) ||
+    needsNoAnswer({ ...message, ...answering(fields), payload: JSON.parse(payload.json) as Json }) ||
     fields.hops > limits.hopsMax ||
     isTooMuch(tx, message, nowMs);
   tx.messages.insert({
@@ -213,6 +175,10 @@ function insert(
   });
 }
 
+/** What it answers counts also where that was exchanged with another machine of this account, and is not known here. */
+const answering = ({ reply_to }: MessageFields): { reply_to?: string } =>
+  reply_to === undefined ? {} : { reply_to };
+
 /** Whoever works on the task here hears that it is over. */
 function endTask(tx: Tx, { project, recipient, target_kind, task_id, status }: Message): void {
   if (task_id === undefined || !isEnd(status)) return;
@@ -228,6 +194,7 @@ type StoredDetail = Extract<ReceiptFact['fact'], { kind: 'stored' }>['detail'];
 function storedDetail(tx: Tx, message: Message, nowMs: number): StoredDetail {
   const presence = presenceOf(tx, message, nowMs);
   if (presence === 'live' || presence === 'deaf') return presence;
+  if (presence === 'full') return 'live';
   return presence === 'unknown' || presence === 'not_checked' ? 'unknown' : 'away';
 }
 
@@ -237,6 +204,7 @@ function isTooMuch(tx: Tx, { hops = 0, project, recipient, origin }: Message, no
   const window = {
     since: new Date(nowMs - limits.automaticWindowMs).toISOString(),
     until: new Date(nowMs).toISOString(),
+    signedSince: new Date(nowMs - limits.automaticWindowMs - limits.signedForMs).toISOString(),
   };
   const of = { peer_key: origin.sender_key, project, recipient };
   const session = origin.return_route?.session;

@@ -7,6 +7,8 @@ export interface FeedItem {
   at: string;
   kind:
     | 'message'
+    /** A chain of answers from other machines is so long that its messages wake nobody; once for each chain. */
+    | 'looped'
     | 'attempt'
     | 'host_accept'
     | 'notice'
@@ -18,12 +20,14 @@ export interface FeedItem {
   project: string;
   /** The sender, or the principal that did it. */
   from?: string;
+  /** Of a message from another machine: its verified key. What it calls itself is `from`. */
+  peer_key?: string;
   to: string;
   detail: string;
 }
 
 export type FeedPosition = Readonly<
-  Record<'message' | 'attempt' | 'host_accept' | 'listener_row' | 'receipt' | 'presence', number>
+  Record<'message' | 'looped' | 'attempt' | 'host_accept' | 'listener_row' | 'receipt' | 'presence', number>
 >;
 
 export interface Feed {

@@ -47,6 +47,21 @@ export interface MailFacts {
   roots: Readonly<Record<string, string>>;
   /** The newest of the last days for each Codex thread: what came of starting a notice in its queue. */
   queueReleases: QueueRelease[];
+  link: LinkFacts;
+}
+
+export interface LinkFacts {
+  /** What is on its way to peers: how much, and the oldest of it with where it stands. */
+  outbox: {
+    count: number;
+    oldest?: { created_at: string; peer_key: string; relayed: boolean; last_error: string | null };
+  };
+  /** What the trust gate refused, by its step. */
+  refused: readonly { step: string; count: number; last_at: string }[];
+  /** Keys of peers that found mail from here signed more than a day ago, within a week. */
+  stale: readonly string[];
+  /** Chains of answers from other machines that went on for so long that they wake nobody, within a week. */
+  looped: number;
 }
 
 export interface QueueRelease {

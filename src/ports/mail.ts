@@ -63,6 +63,8 @@ export interface Messages {
   byDelivery(deliveryId: string): StoredMessage | undefined;
   /** By the verified key and the id that its sender gave it. */
   byOrigin(peerKey: string, originId: string): StoredMessage | undefined;
+  /** The message that one of the sessions took in last, where it did so since. */
+  newestTakenIn(sessionIds: readonly string[], since: string): StoredMessage | undefined;
   /** Keys of which a message of that id came. */
   originsOf(originId: string, count: number): string[];
   /** Compact JSON and its hash; absence is a defect. */
@@ -93,10 +95,13 @@ export interface Messages {
     window: { since: string; until: string },
     count: number,
   ): string[];
-  /** The same of what came from a peer, or from one session that it names. */
+  /**
+   * The same of what came from a peer, or from one session that it names; by the time of arrival. What was signed up to `signedSince`
+   * is not looked at.
+   */
   fromPeer(
     pair: { peer_key: string; session?: string; project: string; recipient: string },
-    window: { since: string; until: string },
+    window: { since: string; until: string; signedSince: string },
     count: number,
   ): string[];
   /**

@@ -1,6 +1,6 @@
 // Facts that peers are still to be told, and what peers' mail counts for here.
 
-import type { FactOut, FactsOut, LinkRecords } from '../ports/peers.ts';
+import type { FactOut, FactsOut, InboxOwned, LinkRecords } from '../ports/peers.ts';
 import { type Database, literal } from './database.ts';
 
 export function factsOut(database: Database): FactsOut {
@@ -40,7 +40,9 @@ const has = (kind: 'ack' | 'intake'): string =>
   `EXISTS (SELECT 1 FROM receipt r WHERE r.delivery_id = l.delivery_id AND r.receipt_kind = '${kind}')`;
 
 /** Of a record `l` with its delivery `d` and message `m`, at the moment `:at`: waits no more. */
-const ended = `(d.open = 0 OR (d.expires_at IS NOT NULL AND d.expires_at <= :at))`;
+const expired = '(d.expires_at IS NOT NULL AND d.expires_at <= :at)';
+const hasExpired = `EXISTS (SELECT 1 FROM delivery d WHERE d.delivery_id = l.delivery_id AND ${expired})`;
+const ended = `(d.open = 0 OR ${expired})`;
 
 export function linkRecords(database: Database): LinkRecords {
   return {
@@ -49,13 +51,25 @@ export function linkRecords(database: Database): LinkRecords {
         ...row,
       });
     },
-    counted: (peerKey, owner, beforeMs) =>
+    counted: (peerKey, owner, beforeMs, at) =>
       database.get(
-        `SELECT count(*) AS count, coalesce(sum(l.bytes), 0) AS bytes FROM link_record l
-         WHERE l.peer_key = :peerKey AND l.owner = :owner
-           AND NOT (l.sent_ms < :beforeMs AND ${has('intake')} AND NOT ${has('ack')})`,
-        { peerKey, owner, beforeMs },
+        `SELECT count(*) AS count, coalesce(sum(l.bytes), 0) AS bytes
+         FROM link_record l WHERE l.peer_key = :peerKey AND l.owner = :owner
+           AND NOT (l.sent_ms < :beforeMs AND (${has('intake')} OR ${hasExpired}) AND NOT ${has('ack')})`,
+        { peerKey, owner, beforeMs, at },
       ) as { count: number; bytes: number },
+    adopt: (peerKey, { from, owner }, inbox) => {
+      const { sessions = [], project = '', principal = '' }: Partial<InboxOwned> = inbox;
+      database.run(
+        `UPDATE link_record SET owner = :owner WHERE peer_key = :peerKey AND owner = :from AND EXISTS (
+           SELECT 1 FROM delivery d WHERE d.delivery_id = link_record.delivery_id AND (
+             (d.target_kind = 'session' AND d.recipient IN (SELECT value FROM json_each(:sessions)))
+             OR d.intended_session IN (SELECT value FROM json_each(:sessions))
+             OR (d.target_kind = 'principal' AND d.intended_session IS NULL AND d.project = :project
+               AND d.recipient = :principal)))`,
+        { peerKey, from, owner, sessions: JSON.stringify(sessions), project, principal },
+      );
+    },
     prune: (peerKey, owner, beforeMs, at) => {
       const of = { peerKey, owner, beforeMs, at };
       const old = `

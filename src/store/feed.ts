@@ -9,8 +9,16 @@ const countMax = 200;
 const sources = {
   message: `
     SELECT m.seq, m.created_at AS at, 'message' AS kind, m.message_id, m.project, m.sender AS "from", d.recipient AS "to",
-      coalesce(m.status, d.target_kind) AS detail
+      coalesce(m.status, d.target_kind) AS detail, m.peer_key
     FROM message m JOIN delivery d ON d.message_id = m.message_id WHERE m.seq > ? ORDER BY m.seq LIMIT ?`,
+  looped: `
+    SELECT m.seq, e.created_at AS at, 'looped' AS kind, m.message_id, m.project, m.sender AS "from", d.recipient AS "to",
+      m.hops AS detail, m.peer_key
+    FROM message m JOIN delivery d ON d.message_id = m.message_id
+    JOIN event e ON e.delivery_id = d.delivery_id AND e.event_kind = 'message_available'
+    WHERE m.seq > ? AND m.hops > 31 AND m.peer_key IS NOT NULL
+      AND NOT EXISTS (SELECT 1 FROM message f WHERE f.root_id = m.root_id AND f.hops > 31 AND f.seq < m.seq)
+    ORDER BY m.seq LIMIT ?`,
   attempt: `
     SELECT a.seq, a.started_at AS at, 'attempt' AS kind, d.message_id, d.project, c.session_id AS "to", c.bell AS detail
     FROM attempt a JOIN delivery d ON d.delivery_id = a.delivery_id JOIN connection c ON c.connection_id = a.connection_id
@@ -35,6 +43,9 @@ const sources = {
     FROM presence p JOIN connection c ON c.connection_id = p.connection_id WHERE p.seq > ? ORDER BY p.seq LIMIT ?`,
 } as const satisfies Record<keyof FeedPosition, string>;
 
+/** A chain that is too long is a kind of message, told apart. */
+const tableOf = (source: keyof FeedPosition): string => (source === 'looped' ? 'message' : source);
+
 const tables = Object.keys(sources) as (keyof FeedPosition)[];
 
 export function feed(database: Database): Feed {
@@ -43,16 +54,20 @@ export function feed(database: Database): Feed {
       Object.fromEntries(
         tables.map((table) => [
           table,
-          database.get(`SELECT coalesce(max(seq), 0) AS seq FROM ${table}`)?.seq as number,
+          database.get(`SELECT coalesce(max(seq), 0) AS seq FROM ${tableOf(table)}`)?.seq as number,
         ]),
       ) as FeedPosition,
     since: (position) => {
       const next: Record<string, number> = { ...position };
       const items: FeedItem[] = [];
       for (const table of tables)
-        for (const { seq, ...item } of database.all(sources[table], position[table], countMax)) {
+        for (const { seq, peer_key, ...item } of database.all(sources[table], position[table], countMax)) {
           next[table] = seq as number;
-          items.push({ ...(item as unknown as FeedItem), at: instantOf(item.at as string) });
+          items.push({
+            ...(item as unknown as FeedItem),
+            at: instantOf(item.at as string),
+            ...(typeof peer_key === 'string' && { peer_key }),
+          });
         }
       items.sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0));
       return { items, position: next as FeedPosition };

@@ -1,10 +1,18 @@
 // What doctor asks of the store, and of SQLite itself. Nothing is written.
 
 import BetterSqlite3 from 'better-sqlite3';
-import type { LiveSession, MailFacts, QueueRelease, SqliteFacts, StoreFacts } from '../ports/inspection.ts';
+import type {
+  LinkFacts,
+  LiveSession,
+  MailFacts,
+  QueueRelease,
+  SqliteFacts,
+  StoreFacts,
+} from '../ports/inspection.ts';
 import { checkVersion, isFit, patiently } from './connection.ts';
 import { damageOf } from './damage.ts';
 import { type Database, storeFault } from './database.ts';
+import { gate } from './gate.ts';
 import { identity } from './identity.ts';
 import { instantOf } from './instant.ts';
 import { needsMigration, schemaKnown } from './migrate.ts';
@@ -13,7 +21,8 @@ import { connectReadOnly } from './open-read-only.ts';
 
 const ringsAsked = 3;
 const dayMs = 86_400_000;
-const releasesAskedMs = 7 * dayMs;
+const weekMs = 7 * dayMs;
+const releasesAskedMs = weekMs;
 
 /**
  * The store at `path` as it is; undefined where there is none, or nothing was ever made in it. Faults of `openStore`.
@@ -57,6 +66,7 @@ function mailFacts(database: Database, nowMs: number, sessions: readonly string[
     expired: expired(database, nowMs),
     roots: Object.fromEntries(sessions.map((id) => [id, identity(database).chain(id)[0] as string])),
     queueReleases: queueReleases(database, nowMs),
+    link: linkFacts(database, nowMs),
   };
 }
 
@@ -123,6 +133,46 @@ function expired(database: Database, nowMs: number): number {
     { now: nowMs, sinceMs: nowMs - dayMs, since: new Date(nowMs - dayMs).toISOString() },
   );
   return row?.count as number;
+}
+
+function linkFacts(database: Database, nowMs: number): LinkFacts {
+  const since = new Date(nowMs - weekMs).toISOString();
+  const stale = database.all(
+    `SELECT DISTINCT peer_key FROM receipt
+     WHERE source = 'peer' AND receipt_kind = 'refused' AND value = 'stale' AND recorded_at > ? ORDER BY peer_key`,
+    since,
+  );
+  const looped = database.get(
+    `SELECT count(DISTINCT m.root_id) AS chains FROM message m JOIN event e ON e.message_id = m.message_id
+     WHERE m.hops > 31 AND m.peer_key IS NOT NULL AND e.event_kind = 'message_available' AND e.created_at > ?`,
+    since,
+  );
+  return {
+    outbox: outboxFacts(database),
+    refused: gate(database).counts(),
+    stale: stale.map(({ peer_key }) => peer_key as string),
+    looped: looped?.chains as number,
+  };
+}
+
+function outboxFacts(database: Database): LinkFacts['outbox'] {
+  const count = database.get('SELECT count(*) AS count FROM outbox WHERE ended_at IS NULL')?.count as number;
+  const oldest = database.get(
+    `SELECT m.created_at, o.peer_key,
+       EXISTS (SELECT 1 FROM outbox_post p WHERE p.message_id = o.message_id AND p.accepted_ms IS NOT NULL) AS relayed,
+       (SELECT p.last_error FROM outbox_post p WHERE p.message_id = o.message_id AND p.last_error IS NOT NULL LIMIT 1) AS last_error
+     FROM outbox o JOIN message m ON m.message_id = o.message_id WHERE o.ended_at IS NULL ORDER BY o.seq LIMIT 1`,
+  );
+  if (oldest === undefined) return { count };
+  return {
+    count,
+    oldest: {
+      created_at: instantOf(oldest.created_at as string),
+      peer_key: oldest.peer_key as string,
+      relayed: oldest.relayed === 1,
+      last_error: oldest.last_error as string | null,
+    },
+  };
 }
 
 /** By the thread whose host accepted the delivery; what a recipient says of its own host is another matter. */

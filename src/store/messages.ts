@@ -104,6 +104,17 @@ export function messages(database: Database, now: () => string): Messages {
       );
       return row && storedOf(row, now());
     },
+    newestTakenIn: (sessionIds, since) => {
+      const row = database.get(
+        `SELECT d.delivery_id FROM receipt r JOIN delivery d ON d.delivery_id = r.delivery_id
+         WHERE r.receipt_kind = 'intake' AND r.recorded_at >= ?
+           AND r.caller_session IS NOT NULL AND r.caller_session IN (SELECT value FROM json_each(?))
+         ORDER BY r.recorded_at DESC, r.seq DESC LIMIT 1`,
+        since,
+        JSON.stringify(sessionIds),
+      );
+      return row && select('d.delivery_id = ?', row.delivery_id as string);
+    },
     originsOf: (originId, count) =>
       database
         .all(
@@ -157,14 +168,17 @@ function conversations(database: Database, now: () => string): Conversations {
           count,
         )
         .map((row) => instantOf(row.created_at as string)),
-    fromPeer: ({ peer_key, session, project, recipient }, { since, until }, count) =>
+    // By arrival: the time of a message is its sender's word, up to a day back.
+    fromPeer: ({ peer_key, session, project, recipient }, { since, until, signedSince }, count) =>
       database
         .all(
-          `SELECT m.created_at FROM message m JOIN delivery d ON d.message_id = m.message_id
-           WHERE m.peer_key = :peer_key AND m.created_at > :since AND m.created_at <= :until AND m.hops > 0
+          `SELECT e.created_at FROM message m JOIN delivery d ON d.message_id = m.message_id
+           JOIN event e ON e.delivery_id = d.delivery_id AND e.event_kind = 'message_available'
+           WHERE m.peer_key = :peer_key AND m.created_at > :signedSince AND m.hops > 0
+             AND e.created_at > :since AND e.created_at <= :until
              AND (:session IS NULL OR m.origin_session = :session)
-             AND d.project = :project AND d.recipient = :recipient ORDER BY m.created_at DESC LIMIT :count`,
-          { peer_key, session: session ?? null, project, recipient, since, until, count },
+             AND d.project = :project AND d.recipient = :recipient ORDER BY e.created_at DESC LIMIT :count`,
+          { peer_key, session: session ?? null, project, recipient, since, until, signedSince, count },
         )
         .map((row) => instantOf(row.created_at as string)),
     history: (inbox, peer, senders, count) =>

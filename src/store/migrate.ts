@@ -9,6 +9,7 @@ import stopGate from './sql/004-the-stop-gate.sql';
 import codex from './sql/005-codex.sql';
 import otherMachines from './sql/006-other-machines.sql';
 import pairing from './sql/007-pairing.sql';
+import chainsTooLong from './sql/008-chains-too-long.sql';
 
 const migrations: readonly string[] = [
   localMail,
@@ -18,6 +19,7 @@ const migrations: readonly string[] = [
   codex,
   otherMachines,
   pairing,
+  chainsTooLong,
 ];
 
 const schema: Schema = { migrations, tables: ['message', 'delivery', 'idempotency'] };

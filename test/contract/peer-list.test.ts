@@ -209,7 +209,7 @@ describe('the list', () => {
     expect(shown).toMatchObject({
       key: a.key,
       peers: [
-        { name: 'bob', key: b.key, state: 'away', devices: [{ device: place(b)?.device, relays: b.relays }] },
+        { name: 'bob', key: b.key, state: 'live', devices: [{ device: place(b)?.device, relays: b.relays }] },
         { name: 'carol', state: 'unknown', last_heard_at: null, devices: [] },
       ],
       asked: [{ name: 'dora', sent: false }],

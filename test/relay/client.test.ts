@@ -10,6 +10,8 @@ import { systemClock } from '../../src/platform/clock.ts';
 import { systemRandom } from '../../src/platform/random.ts';
 import type { Clock } from '../../src/ports/clock.ts';
 import { type Relay, RelayFailure } from '../../src/ports/relay.ts';
+import { readAddress } from '../../src/protocol/address.ts';
+import { isRefusal } from '../../src/protocol/errors.ts';
 import { alice, itemAt, queueAt, startScene } from './scene.ts';
 
 const ending: (() => unknown)[] = [];
@@ -365,6 +367,12 @@ describe('addresses', () => {
       expect((await failureOf(client.describe())).message).toContain('list it in POSTBELL_RELAYS');
     }
     expect(reached).toBe(0);
+    // Four at most in an address, of the one form.
+    const five = [1, 2, 3, 4, 5].map((nth) => `https://relay${nth}.example`);
+    const door = '0'.repeat(32);
+    const read = (relays: string[]) => readAddress(`postbell:${alice.key}.${door}@${relays.join(',')}`);
+    expect(isRefusal(read(five))).toBe(true);
+    expect(isRefusal(read(five.slice(1)))).toBe(false);
     // Listed by the operator, the same one is asked, and its redirect is not followed all the same.
     const redirecting = await serving((_, outgoing) => outgoing.writeHead(307, { location: origin }).end());
     expect((await failureOf(clientOf(redirecting).describe())).kind).toBe('foreign');

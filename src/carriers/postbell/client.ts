@@ -3,19 +3,50 @@
 import { type LeasedItem, type QueuePresence, type Relay, RelayFailure } from '../../ports/relay.ts';
 import { isObject } from '../../protocol/json.ts';
 import { isItemId } from '../../protocol/relay-http.ts';
-import { askerOf, foreign, type RelayClientOptions } from './asking.ts';
+import { type Ask, askerOf, foreign, type RelayClientOptions } from './asking.ts';
 
 export function relayClient(options: RelayClientOptions): Relay {
   const { origin } = options;
   const ask = askerOf(options);
-  const json = (value: object) => ({
-    type: 'application/json' as const,
-    body: Buffer.from(JSON.stringify(value)),
-  });
   return {
     origin,
     describe: async (signal) =>
       readDescription(origin, await ask({ method: 'GET', path: '/v1/relay', signed: false, signal })),
+    post: async (queue, { id, body, ttl_s }, signal) => {
+      const headers = { 'postbell-item': id, 'postbell-ttl': String(ttl_s) };
+      const type = 'application/octet-stream';
+      const value = await ask({
+        method: 'POST',
+        path: `/v1/queues/${queue}/items`,
+        type,
+        body,
+        headers,
+        signed: false,
+        signal,
+      });
+      if (value.accepted !== true) throw foreign(origin, 'does not say that it took the item');
+      return { duplicate: value.duplicate === true };
+    },
+    card: async (queue, signal) => {
+      const call = { method: 'GET' as const, path: `/v1/queues/${queue}/card`, signed: false, signal };
+      const value = await ask(call).catch(unlessUnknown(undefined));
+      return value && readPresence(origin, value);
+    },
+    ...ownQueues(origin, ask),
+  };
+}
+
+const json = (value: object) => ({
+  type: 'application/json' as const,
+  body: Buffer.from(JSON.stringify(value)),
+});
+
+/** What only the owner of a queue may ask for: each is signed. */
+function ownQueues(
+  origin: string,
+  ask: Ask,
+): Pick<Relay, 'register' | 'close' | 'poll' | 'settle' | 'putCard'> {
+  return {
     register: async (queue, { door }, signal) => {
       const value = await ask({
         method: 'PUT',
@@ -36,21 +67,6 @@ export function relayClient(options: RelayClientOptions): Relay {
       // One that is not there is gone.
       const value = await ask(call).catch(unlessUnknown({ gone: true }));
       if (value.gone !== true) throw foreign(origin, 'does not say that the queue is gone');
-    },
-    post: async (queue, { id, body, ttl_s }, signal) => {
-      const headers = { 'postbell-item': id, 'postbell-ttl': String(ttl_s) };
-      const type = 'application/octet-stream';
-      const value = await ask({
-        method: 'POST',
-        path: `/v1/queues/${queue}/items`,
-        type,
-        body,
-        headers,
-        signed: false,
-        signal,
-      });
-      if (value.accepted !== true) throw foreign(origin, 'does not say that it took the item');
-      return { duplicate: value.duplicate === true };
     },
     poll: async (queue, { wait_ms, max }, signal) => {
       const query = `?wait_ms=${wait_ms}&max=${max}`;
@@ -78,11 +94,6 @@ export function relayClient(options: RelayClientOptions): Relay {
     putCard: async (queue, card, signal) => {
       const type = 'application/octet-stream';
       await ask({ method: 'PUT', path: `/v1/queues/${queue}/card`, type, body: card, signal });
-    },
-    card: async (queue, signal) => {
-      const call = { method: 'GET' as const, path: `/v1/queues/${queue}/card`, signed: false, signal };
-      const value = await ask(call).catch(unlessUnknown(undefined));
-      return value && readPresence(origin, value);
     },
   };
 }

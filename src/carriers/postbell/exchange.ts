@@ -44,6 +44,17 @@ export type Resolve = (name: string, then: (error: Error | null, found: LookupAd
 const bySystem: Resolve = (name, then) =>
   lookup(name, { all: true }, (error, found) => then(error, found ?? []));
 
+/** The way to one relay. */
+interface Line {
+  origin: string;
+  url: URL;
+  secure: boolean;
+  host: string;
+  agent: HttpAgent;
+  lookup: LookupFunction | undefined;
+  clock: Clock;
+}
+
 /** @param where `anywhere` for relays that the operator listed; others must lie in public, by their very address */
 export function exchangeWith(
   origin: string,
@@ -55,80 +66,84 @@ export function exchangeWith(
   const secure = url.protocol === 'https:';
   const host = url.hostname.replace(/^\[|\]$/g, '');
   const agent = new (secure ? HttpsAgent : HttpAgent)({ keepAlive: true, maxSockets: socketsMax });
-  const send = secure ? httpsRequest : httpRequest;
-  const unreachable = (why: string, cause?: unknown): RelayFailure =>
-    new RelayFailure('unreachable', origin, `the relay ${origin} ${why}`, { cause });
-  const failureOf = (error: NodeJS.ErrnoException): RelayFailure =>
-    // A server that does not speak TLS, or no HTTP.
-    /^HPE_|^EPROTO$|WRONG_VERSION/.test(error.code ?? '')
-      ? new RelayFailure('foreign', origin, `the relay ${origin} ${wordsOf(error)}`, { cause: error })
-      : unreachable(wordsOf(error), error);
+  const lookup = where === 'public' ? publicLookup(resolve) : undefined;
+  const line: Line = { origin, url, secure, host, agent, lookup, clock };
   const refusal = whyNot(origin, where, secure, host);
-  const lookupPublic = publicLookup(resolve);
-  const once = (asked: Asked): Promise<Answered> =>
-    new Promise((resolve, reject) => {
-      let cancel = (): void => {};
-      const end = (settle: () => void): void => {
-        cancel();
-        settle();
-      };
-      const fail = (failure: RelayFailure): void =>
-        end(() => {
-          reject(failure);
-          call.destroy();
-        });
-      const call: ClientRequest = send({
-        agent,
-        host,
-        port: url.port === '' ? (secure ? 443 : 80) : Number(url.port),
-        method: asked.method,
-        path: asked.path,
-        headers: { ...asked.headers, host: url.host },
-        ...(where === 'public' && { lookup: lookupPublic }),
-        ...(asked.signal !== undefined && { signal: asked.signal }),
-      });
-      const within = (ms: number, why: string): void => {
-        cancel();
-        cancel = clock.after(ms, () => fail(unreachable(why)));
-      };
-      within(connectMs, `cannot be connected to within ${connectMs / 1_000} s`);
-      const connected = (): void =>
-        within(asked.answerMs, `gives no answer within ${asked.answerMs / 1_000} s`);
-      call.on('socket', (socket) =>
-        socket.connecting ? socket.once(secure ? 'secureConnect' : 'connect', connected) : connected(),
-      );
-      call.on('error', (error: NodeJS.ErrnoException) =>
-        fail(
-          call.reusedSocket && /^(?:ECONNRESET|EPIPE)$/.test(error.code ?? '')
-            ? new ClosedMeanwhile(origin, error)
-            : asked.signal?.aborted
-              ? unreachable('was not waited for')
-              : failureOf(error),
-        ),
-      );
-      call.on('response', (response) => {
-        readAnswer(
-          response,
-          origin,
-          (failure) => fail(failure),
-          (answered) => end(() => resolve(answered)),
-        );
-      });
-      if (asked.signal?.aborted) fail(unreachable('was not waited for'));
-      else call.end(asked.body);
-    });
   return {
     ask: async (asked) => {
       if (refusal !== undefined) throw refusal;
       try {
-        return await once(asked);
+        return await once(line, asked);
       } catch (error) {
         // Each request may be made twice: the relay forgets nothing by it, and takes nothing for another.
-        if (error instanceof ClosedMeanwhile) return once(asked);
+        if (error instanceof ClosedMeanwhile) return once(line, asked);
         throw error;
       }
     },
   };
+}
+
+function begin({ secure, agent, host, url, lookup }: Line, asked: Asked): ClientRequest {
+  return (secure ? httpsRequest : httpRequest)({
+    agent,
+    host,
+    port: url.port === '' ? (secure ? 443 : 80) : Number(url.port),
+    method: asked.method,
+    path: asked.path,
+    headers: { ...asked.headers, host: url.host },
+    ...(lookup !== undefined && { lookup }),
+    ...(asked.signal !== undefined && { signal: asked.signal }),
+  });
+}
+
+function once(line: Line, asked: Asked): Promise<Answered> {
+  const { origin, clock, secure } = line;
+  return new Promise((resolve, reject) => {
+    const call = begin(line, asked);
+    let cancel = (): void => {};
+    const fail = (failure: RelayFailure): void => {
+      cancel();
+      reject(failure);
+      call.destroy();
+    };
+    const within = (ms: number, why: string): void => {
+      cancel();
+      cancel = clock.after(ms, () => fail(unreachable(origin, why)));
+    };
+    within(connectMs, `cannot be connected to within ${connectMs / 1_000} s`);
+    const connected = (): void =>
+      within(asked.answerMs, `gives no answer within ${asked.answerMs / 1_000} s`);
+    call.on('socket', (socket) =>
+      socket.connecting ? socket.once(secure ? 'secureConnect' : 'connect', connected) : connected(),
+    );
+    call.on('error', (error: NodeJS.ErrnoException) => fail(failureOf(origin, call, asked, error)));
+    call.on('response', (response) =>
+      readAnswer(response, origin, fail, (answered) => {
+        cancel();
+        resolve(answered);
+      }),
+    );
+    if (asked.signal?.aborted) fail(unreachable(origin, 'was not waited for'));
+    else call.end(asked.body);
+  });
+}
+
+const unreachable = (origin: string, why: string, cause?: unknown): RelayFailure =>
+  new RelayFailure('unreachable', origin, `the relay ${origin} ${why}`, { cause });
+
+function failureOf(
+  origin: string,
+  call: ClientRequest,
+  { signal }: Asked,
+  error: NodeJS.ErrnoException,
+): RelayFailure {
+  const { code = '' } = error;
+  if (call.reusedSocket && /^(?:ECONNRESET|EPIPE)$/.test(code)) return new ClosedMeanwhile(origin, error);
+  if (signal?.aborted) return unreachable(origin, 'was not waited for');
+  // A server that does not speak TLS, or no HTTP.
+  return /^HPE_|^EPROTO$|WRONG_VERSION/.test(code)
+    ? new RelayFailure('foreign', origin, `the relay ${origin} ${wordsOf(error)}`, { cause: error })
+    : unreachable(origin, wordsOf(error), error);
 }
 
 function whyNot(

@@ -82,12 +82,19 @@ function setUp(database: Database, file: string): void {
 function realFile(given: string): string {
   try {
     const found = lstatSync(given, { throwIfNoEntry: false });
-    if (found !== undefined) return realpathSync(given);
+    if (found !== undefined) return onlyName(realpathSync(given));
     return path.join(realpathSync(path.dirname(given)), path.basename(given));
   } catch (cause) {
+    if (cause instanceof Fault) throw cause;
     const { code } = cause as NodeJS.ErrnoException;
     throw new Fault('store_unwritable', `the store of the relay cannot be made (${code}): ${given}`, {
       cause,
     });
   }
+}
+
+/** By a second name of the same file, another process would have another lock and another WAL. */
+function onlyName(file: string): string {
+  if (lstatSync(file).nlink === 1) return file;
+  throw new Fault('insecure_path', `the store of the relay has a second name (a hard link): ${file}`);
 }

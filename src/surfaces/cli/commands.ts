@@ -78,7 +78,13 @@ export const commands: Readonly<Record<string, Command>> = {
       stdin: { field: 'payload', switch: 'payload-stdin' },
       example: `echo 'ready for review' | postbell message send ${scope} --sender me --idempotency-key k1 --payload-stdin`,
     },
-    ({ desk, caller }, request) => send(desk, request, caller),
+    async ({ desk, caller }, request) => {
+      const { peer, target_kind, recipient } = request;
+      if (peer === undefined || target_kind !== 'session') return send(desk, request, caller);
+      const { sessionMeantBy } = await import('../../peers/session-prefix.ts');
+      const meant = sessionMeantBy(desk, { peer, recipient });
+      return isRefusal(meant) ? meant : send(desk, { ...request, recipient: meant }, caller);
+    },
   ),
   'message poll': command(
     {

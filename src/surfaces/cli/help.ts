@@ -32,6 +32,7 @@ const manuals: Readonly<Record<string, Manual>> = {
     about: 'what is wrong with this installation, one line each; exit 1 where something fails',
     flags: [
       ['[--json]', 'the verdict and the rows as JSON'],
+      ['[--probe-relays]', 'asks the relays of POSTBELL_RELAYS whether they answer'],
       ['[--fix]', 'then mend what is missing, asking before each step'],
       ['[--yes]', 'with --fix: without asking'],
     ],

@@ -75,12 +75,14 @@ function asText({ payload, ...message }: ReceivedMessage): string {
     ...(message.status === undefined ? [] : [message.status]),
     ...(message.task_id === undefined ? [] : [`task ${quoted(message.task_id)}`]),
   ];
-  const from =
-    message.origin === undefined
-      ? quoted(message.sender)
-      : `${quoted(message.origin.peer ?? message.origin.sender_key)} on another machine, who calls itself ${quoted(message.sender)},`;
-  return `From ${from} at ${message.created_at} (${notes.join(', ')}):\n${bodyOf(payload)}`;
+  return `From ${senderOf(message)} at ${message.created_at} (${notes.join(', ')}):\n${bodyOf(payload)}`;
 }
+
+/** Of another machine the owner's name for it; what it calls itself is its own word. */
+const senderOf = ({ sender, origin }: Omit<ReceivedMessage, 'payload'>): string =>
+  origin === undefined
+    ? quoted(sender)
+    : `${quoted(origin.peer ?? origin.sender_key)} (another machine; says: ${quoted(sender)})`;
 
 function bodyOf(payload: Json): string {
   const text = typeof payload === 'string' ? payload : JSON.stringify(payload, null, 2);

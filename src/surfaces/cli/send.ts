@@ -42,6 +42,7 @@ export async function shortSend(
 
 const known: Readonly<Record<Presence, string>> = {
   live: 'a live session of it with a bell is connected; whether it was rung or read is not known yet',
+  full: 'its session is live and takes no more for now; the message waits',
   deaf: 'its session is live but cannot be rung; the message waits until it looks',
   away: 'its session has not been heard of lately; the message waits',
   gone: 'its last session has disconnected; the message waits',
@@ -91,6 +92,7 @@ export function sentence(answer: SendAnswer, elsewhere: readonly string[]): stri
 /** What is known of whom it is for on the other machine. */
 const knownThere: Readonly<Record<Presence, string>> = {
   live: 'a session of it was live there',
+  full: 'a session of it was live there that took no more',
   deaf: 'a session of it was live there that cannot be rung',
   away: 'that machine had not been heard of lately',
   gone: 'that machine had said that it ends',

@@ -3,10 +3,12 @@
 import { type DoctorRow, type Finding, type RowId, rowIds, verdictOf } from '../../protocol/doctor.ts';
 import { harmless } from '../../protocol/json.ts';
 import { inertJson } from '../../protocol/untrusted.ts';
+import { identity, peers, relays } from './account.ts';
 import { hookActivity } from './activity.ts';
 import { claudeChannel, hostsConfig } from './configured.ts';
 import type { DoctorFacts } from './facts.ts';
 import { install, node, shellCli } from './installed.ts';
+import { link } from './linked.ts';
 import { probeCapability, probeRouter } from './probing.ts';
 import { codexQueueRelease, listener, sessions } from './reached.ts';
 import { routerSocket, routerVersion } from './routing.ts';
@@ -30,6 +32,10 @@ const table: Readonly<Record<RowId, (facts: DoctorFacts) => Finding>> = {
   'claude-channel': claudeChannel,
   'codex-queue-release': codexQueueRelease,
   'hosts-config': hostsConfig,
+  identity,
+  peers,
+  relays,
+  link,
   listener,
   'probe-capability': probeCapability,
   'probe-router': probeRouter,

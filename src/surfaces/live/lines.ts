@@ -9,22 +9,34 @@ const shortMessage = (id: string | undefined): string => (id === undefined ? '' 
 /** Host session ids are long and random at both ends; a name that a person chose is short enough to stand whole. */
 const shortSession = (id: string): string => quoted(id.length > 16 ? `${id.slice(0, 8)}…` : id);
 
+/** How a key of another machine is shown: as the owner calls it. */
+export type NameOfKey = (key: string) => string;
+
 /** Local time of day, then what happened. */
-export function feedLine(item: FeedItem): string {
+export function feedLine(item: FeedItem, nameOf: NameOfKey = (key) => key): string {
   const time = new Date(item.at).toTimeString().slice(0, 8);
-  return `${time}  ${said(item)}`;
+  return `${time}  ${said(item, nameOf)}`;
+}
+
+/** Of another machine its owner here says who it is; what it calls itself is its own word. */
+function senderOf({ from = '', peer_key }: FeedItem, nameOf: NameOfKey): string {
+  return peer_key === undefined
+    ? quoted(from)
+    : `${quoted(nameOf(peer_key))} (another machine; says: ${quoted(from)})`;
 }
 
 /** The label of an automatic project id, and enough of its hash to tell two apart. */
 export const shortProject = (id: string): string =>
   quoted(id.replace(/^(.*~[0-9a-f]{4})[0-9a-f]{28}$/, '$1…'));
 
-function said(item: FeedItem): string {
+function said(item: FeedItem, nameOf: NameOfKey): string {
   const message = shortMessage(item.message_id);
   const session = shortSession(item.to);
   switch (item.kind) {
     case 'message':
-      return `stored    ${message}  ${quoted(item.from ?? '')} → ${quoted(item.to)}  in ${shortProject(item.project)}`;
+      return `stored    ${message}  ${senderOf(item, nameOf)} → ${quoted(item.to)}  in ${shortProject(item.project)}`;
+    case 'looped':
+      return `looping   ${message}  ${senderOf(item, nameOf)} → ${quoted(item.to)}  (answer ${item.detail} in a row: kept, and wakes nobody; said once for this chain)`;
     case 'notice':
       return `notice             session ${session}  for its listener (messages: ${item.detail})`;
     case 'attempt':
