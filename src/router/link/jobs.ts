@@ -3,6 +3,7 @@
 import { itemId } from '../../crypto/item-id.ts';
 import { pickSuite, suitesKnown } from '../../crypto/seal-suites.ts';
 import { dueJobs, jobAccepted, jobFailed, jobRecord, nextJobMs } from '../../peers/control.ts';
+import { isTrusted } from '../../peers/who.ts';
 import type { ControlJob } from '../../ports/pairing.ts';
 import type { Relay } from '../../ports/relay.ts';
 import { describeError } from '../../protocol/errors.ts';
@@ -67,8 +68,11 @@ export class Jobs {
   }
 
   async #send(job: ControlJob): Promise<void> {
-    const { store, clock, relays: own, wake } = this.#ground;
+    const { account, store, clock, relays: own, wake } = this.#ground;
     const { identity, place } = this.#self;
+    // Whoever is a stranger may be asked to pair; of where this machine is, and that he was admitted, he is told nothing.
+    if (job.kind !== 'pair_request' && !isTrusted({ account, own: identity.key }, job.peer_key))
+      return store.write((tx) => jobFailed(tx, job, clock.nowMs(), 'no peer now', jitter(this.#ground)));
     const nowMs = clock.nowMs();
     const says = { nowMs, key: identity.key, place, relays: own, suites: suitesKnown };
     const { record, queue, relays } = jobRecord(job, says);

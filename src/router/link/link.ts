@@ -106,8 +106,9 @@ export class Link {
       self?.place.door !== this.#self?.place.door;
     if (changed) {
       await this.#stop();
+      if (self !== undefined) await this.#prepare();
       this.#self = self;
-      if (self !== undefined) await this.#start(self);
+      if (self !== undefined) this.#start(self);
     }
     if (self === undefined) return;
     await this.#carry(due || changed);
@@ -172,13 +173,18 @@ export class Link {
     return made;
   }
 
-  async #start(self: Self): Promise<void> {
-    const ground = this.#ground;
-    const { store, clock, relays } = ground;
+  /** A fault here leaves the link as it was, to begin at the next round. */
+  async #prepare(): Promise<void> {
+    const { store, clock, relays, announce } = this.#ground;
     await store.write((tx) => {
       for (const key of tx.outbox.peers()) rerouteEntries(tx, key, { nowMs: clock.nowMs(), relays });
     });
-    await ground.announce();
+    await announce();
+  }
+
+  #start(self: Self): void {
+    const ground = this.#ground;
+    const { relays } = ground;
     const gate = new Gate({ ...ground, control: (record, via) => this.#control(record, via) });
     const client = (origin: string): Relay => this.#client(origin);
     const onStored = (messages: readonly Message[]): void => {

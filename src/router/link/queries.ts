@@ -4,6 +4,7 @@
 import { itemId } from '../../crypto/item-id.ts';
 import { pickSuite } from '../../crypto/seal-suites.ts';
 import { relaysOf } from '../../peers/route.ts';
+import { isTrusted } from '../../peers/who.ts';
 import type { Unanswered } from '../../ports/peers.ts';
 import type { Relay } from '../../ports/relay.ts';
 import { describeError } from '../../protocol/errors.ts';
@@ -53,10 +54,11 @@ export class Queries {
   }
 
   async #round(): Promise<void> {
-    const { store, clock } = this.#ground;
+    const { account, clock, store } = this.#ground;
+    const own = this.#self.identity.key;
     const since = clock.nowMs() - limits.peerExpiryMs;
     const unanswered = store.read((tx) => tx.outbox.unanswered(since, wireLimits.queryIdsMax));
-    for (const one of unanswered) await this.#ask(one);
+    for (const one of unanswered) if (isTrusted({ account, own }, one.peer_key)) await this.#ask(one);
   }
 
   async #ask({ peer_key, device, wire_ids }: Unanswered): Promise<void> {

@@ -4,6 +4,7 @@
 import { pickSuite } from '../../crypto/seal-suites.ts';
 import { relaysOf } from '../../peers/route.ts';
 import { retryMs } from '../../peers/schedule.ts';
+import { isTrusted } from '../../peers/who.ts';
 import type { FactOut } from '../../ports/peers.ts';
 import type { Relay } from '../../ports/relay.ts';
 import { describeError, isRefusal } from '../../protocol/errors.ts';
@@ -96,10 +97,11 @@ export class Teller {
 
   /** All that it is to be told now, as many records as that takes. */
   async #tell(to: Destination, onlyStored: boolean): Promise<void> {
-    const { store } = this.#ground;
+    const { account, store } = this.#ground;
     for (;;) {
       const rows = store.read((tx) => tx.factsOut.next(to.peer_key, to.device, wireLimits.factsMax));
       if (rows.length === 0 || this.#alarm.ended) return;
+      if (!isTrusted({ account, own: this.#self.identity.key }, to.peer_key)) return;
       const told = onlyStored ? rows.filter(({ fact }) => fact === 'stored' || fact === 'refused') : rows;
       if (told.length > 0 && !(await this.#post(to, told))) return;
       await store.write((tx) => tx.factsOut.remove(rows.map(({ seq }) => seq)));

@@ -1,8 +1,10 @@
 // One machine of one person: its disk, its identity, whom it trusts, its clock, and a router that runs or not.
 
 import { signerOf } from '../../../src/crypto/ed25519.ts';
+import { suitesKnown } from '../../../src/crypto/seal-suites.ts';
 import { openItem } from '../../../src/crypto/sealed-item.ts';
 import { endForPeer } from '../../../src/peers/carry.ts';
+import { announceRoute } from '../../../src/peers/pairing/announce.ts';
 import type { PairingGround } from '../../../src/peers/pairing/ground.ts';
 import { takeControl } from '../../../src/peers/pairing/take.ts';
 import type { Account, Identity, PolicyFile } from '../../../src/ports/account.ts';
@@ -99,6 +101,7 @@ export class Machine {
       log,
       relays: this.relays,
       client: (origin, signer) => this.#network.clientAt(this, process, origin, signer),
+      announce: () => announceRoute(ground, suitesKnown),
       control: (record, via) => takeControl(ground, record, via),
       ringFor: () => world.tally.count('rung for'),
     });

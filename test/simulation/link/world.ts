@@ -147,6 +147,7 @@ export class LinkWorld {
 
   /** Runs until so many steps are done or time is over; stops at the first failure. */
   async run(until: { steps: number; elapsedMs: number }): Promise<void> {
+    await drained();
     while (this.failure === undefined && this.steps < until.steps) {
       const event = this.timeline.next(until.elapsedMs);
       if (event === undefined) break;
