@@ -8,12 +8,14 @@ import type { Tx } from '../ports/store.ts';
 import type { OutboxEnd, OutboxFact } from '../protocol/receipts.ts';
 import type { WireRecord } from '../protocol/wire/record.ts';
 import { wireReplyTo } from './reply-ids.ts';
-import { repostMs, retryMs } from './schedule.ts';
+import { hourMs, repostMs, retryMs } from './schedule.ts';
 
 type CarryDesk = Pick<Desk, 'clock' | 'random'>;
 
 /** After which a queue that no relay knows is given up. */
 const unknownQueueMs = 604_800_000;
+/** In a row, about 25 minutes: a machine that is up registers its queue again within one. */
+const lostFailures = 12;
 
 /** The record of an entry, to be signed now. */
 export function messageRecord(
@@ -89,7 +91,9 @@ export function relayFailed(
     ...post,
     attempts: post.attempts + 1,
     failures,
-    next_ms: forGood ? null : nowMs + Math.max(retryMs(failures, jitter), failure.retryAfterMs ?? 0),
+    next_ms: forGood
+      ? null
+      : nowMs + Math.max(retryMs(failures, jitter), Math.min(failure.retryAfterMs ?? 0, hourMs)),
     parked: failure.status === 404,
     last_error: failure.message,
   });
@@ -100,13 +104,18 @@ export function relayFailed(
   if (forGood && !others) endEntry(tx, desk, entry, 'relay_refused');
 }
 
-/** Where another machine of the peer was heard of later, the one whose queue is gone was replaced by it. */
+/**
+ * Where another machine of the peer was heard of later, the one whose queue is gone was replaced by it. A relay that lost its store
+ * knows no queue either, until its owner polls: what it took before is given some time.
+ */
 function moved(tx: Tx, { message_id, peer_key, device }: OutboxRow): boolean {
   const [newest] = [...tx.devices.of(peer_key)].sort((a, b) => b.heard_ms - a.heard_ms);
   const isElsewhere = newest !== undefined && newest.device !== device;
   const left = tx.outbox
     .posts(message_id)
-    .filter(({ parked, accepted_ms }) => !parked || accepted_ms !== null);
+    .filter(
+      ({ parked, accepted_ms, failures }) => !parked || (accepted_ms !== null && failures < lostFailures),
+    );
   if (!isElsewhere || left.length > 0) return false;
   tx.outbox.dropPosts(message_id);
   tx.outbox.route(message_id, newest.device);

@@ -4,7 +4,8 @@
 const secondMs = 1_000;
 const longestMs = 300_000;
 const untilStoredMs = [60_000, 300_000, 900_000] as const;
-const hourMs = 3_600_000;
+/** Nothing waits longer, whatever a relay says. */
+export const hourMs = 3_600_000;
 
 /** @param failures in a row, this one included; @param jitter 0 to 1, which makes it up to a fifth longer */
 export function retryMs(failures: number, jitter: number): number {

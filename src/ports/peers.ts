@@ -62,7 +62,7 @@ export interface Outbox {
   dropPosts(messageId: string): void;
   /**
    * What is to be posted at the relay by now and has not expired, oldest first; without what an older one for the same queue holds up, which
-   * the relay did not take and which is not to be tried again yet.
+   * the relay did not take and which is not to be tried again yet. Also what a clock that was set back has moved far ahead.
    */
   due(relay: string, nowMs: number, count: number): (OutboxPost & OutboxRow)[];
   /** Relays that something is to be posted at. */

@@ -35,7 +35,7 @@ export class Drain {
   readonly #alarm: Alarm;
   readonly #abort = new AbortController();
   readonly #running: Promise<void>;
-  #settling: Promise<unknown> = Promise.resolve();
+  #settling: Promise<void> = Promise.resolve();
 
   constructor(ground: LinkGround, options: DrainOptions) {
     this.#ground = ground;
@@ -47,7 +47,7 @@ export class Drain {
   async close(): Promise<void> {
     this.#alarm.end();
     // What is committed here is worth a last word to the relay.
-    await this.#settling.catch(() => {});
+    await this.#settling;
     this.#abort.abort();
     await this.#running;
   }
@@ -82,7 +82,7 @@ export class Drain {
     else this.#ground.log.warn('drain failed', { code: describeError(error).code });
   }
 
-  /** What was committed is settled while the next is waited for; a settlement that fails makes the relay deliver it again. */
+  /** What was committed is settled while the next is waited for. */
   async #once(): Promise<void> {
     const { relay, queue } = this.#options;
     const { items } = await relay.poll(queue, { wait_ms: waitMs, max: batch }, this.#abort.signal);
@@ -90,9 +90,18 @@ export class Drain {
     if (items.length === 0) return;
     const { verdicts, stored } = await this.#admit(items);
     if (stored.length > 0) this.#options.onStored(stored);
-    this.#settling = relay.settle(queue, answerOf(items, verdicts), this.#abort.signal);
-    // Awaited with the next poll.
-    this.#settling.catch(() => {});
+    this.#settling = this.#settle(answerOf(items, verdicts));
+  }
+
+  /** Where it fails the relay delivers the items again, and what was stored is known then. */
+  async #settle(answer: ReturnType<typeof answerOf>): Promise<void> {
+    const { relay, queue } = this.#options;
+    try {
+      await relay.settle(queue, answer, this.#abort.signal);
+    } catch (error) {
+      // How the relay is, the next poll tells.
+      if (!isFailure(error)) this.#failed(error);
+    }
   }
 
   async #admit(items: readonly LeasedItem[]): Promise<Admitted> {

@@ -61,7 +61,16 @@ export class Queries {
     for (const one of unanswered) if (isTrusted({ account, own }, one.peer_key)) await this.#ask(one);
   }
 
-  async #ask({ peer_key, device, wire_ids }: Unanswered): Promise<void> {
+  /** Where its machine has left the queue, the one that was heard of last may be the same under a new name. */
+  async #ask(one: Unanswered): Promise<void> {
+    if (await this.#askAt(one)) return;
+    const [newest] = this.#ground.store.read((tx) => tx.devices.of(one.peer_key));
+    if (newest !== undefined && newest.device !== one.device)
+      await this.#askAt({ ...one, device: newest.device });
+  }
+
+  /** @returns whether a relay took it */
+  async #askAt({ peer_key, device, wire_ids }: Unanswered): Promise<boolean> {
     const { store, clock, random, relays } = this.#ground;
     const { identity, place } = this.#self;
     const nowMs = clock.nowMs();
@@ -78,16 +87,17 @@ export class Queries {
       tx.devices.get(peer_key, device)?.suites,
     ]);
     const suite = pickSuite(suites ?? [1]);
-    if (suite === undefined) return;
+    if (suite === undefined) return false;
     const queue = queueOf(peer_key, device);
     const body = sealedFor(this.#ground, record, identity, { id: device, suite });
     const id = itemId({ secret: random.bytes(16), queue, signedAtMs: nowMs });
     for (const origin of origins)
       try {
         await this.#relay(origin).post(queue, { id, body, ttl_s: everyMs / 1_000 }, this.#abort.signal);
-        return;
+        return true;
       } catch (error) {
         if (!isFailure(error)) throw error;
       }
+    return false;
   }
 }

@@ -95,7 +95,13 @@ export class Intruder {
 
   #seal(relay: SimulatedRelay, queue: string, record: WireRecord & { to: string }, by: Identity): void {
     const [to = '', queueId = ''] = queue.split('.');
-    const sealed = { record: signRecord(record, by), to, queueId, ephemeral: this.#world.dice.bytes(32), suite: 1 };
+    const sealed = {
+      record: signRecord(record, by),
+      to,
+      queueId,
+      ephemeral: this.#world.dice.bytes(32),
+      suite: 1,
+    };
     this.#put(relay, queue, sealItem(sealed));
   }
 
@@ -109,4 +115,10 @@ export class Intruder {
   }
 }
 
-const details = { stored: 'live', intake: 'ingested', ack: 'ack', disposition: 'completed', refused: 'policy' };
+const details = {
+  stored: 'live',
+  intake: 'ingested',
+  ack: 'ack',
+  disposition: 'completed',
+  refused: 'policy',
+};

@@ -186,7 +186,8 @@ export class Machine {
     const { key, name } = peer;
     const known = this.peers.find((one) => one.key === key);
     const named = this.peers.find((one) => foldPetname(one.name) === foldPetname(name));
-    if (known !== named) return new Refusal('conflict', `${name} is another peer's name, or that key has another`);
+    if (known !== named)
+      return new Refusal('conflict', `${name} is another peer's name, or that key has another`);
     if (known !== undefined) return known;
     this.peers = [...this.peers, peer];
     this.#world.did(this, { kind: 'trusts', key });

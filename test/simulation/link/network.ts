@@ -45,7 +45,12 @@ export class Network {
     const own = (queue: string): void => {
       if (!queue.startsWith(`${signer.key}.`)) throw relay.refuse(403, 'forbidden');
     };
-    const owned = <T>(what: string, queue: string, signal: AbortSignal | undefined, act: () => T): Promise<T> =>
+    const owned = <T>(
+      what: string,
+      queue: string,
+      signal: AbortSignal | undefined,
+      act: () => T,
+    ): Promise<T> =>
       call({
         what,
         signal,
@@ -129,7 +134,9 @@ export class Network {
       );
       if (call.repeats && world.dice.chance(world.faults.twice)) {
         world.tally.count('requests twice');
-        world.later(undefined, `${machine.name} ${call.what} again`, this.#travelMs() * 3, () => arrive(false));
+        world.later(undefined, `${machine.name} ${call.what} again`, this.#travelMs() * 3, () =>
+          arrive(false),
+        );
       }
     });
   }
@@ -138,7 +145,13 @@ export class Network {
     machine: Machine,
     process: Process,
     relay: SimulatedRelay,
-    asked: { queue: string; waitMs: number; max: number; signal: AbortSignal | undefined; own(q: string): void },
+    asked: {
+      queue: string;
+      waitMs: number;
+      max: number;
+      signal: AbortSignal | undefined;
+      own(q: string): void;
+    },
   ): Promise<{ items: LeasedItem[]; more: boolean }> {
     const { queue, max } = asked;
     const world = this.#world;
@@ -193,7 +206,9 @@ export class Network {
       then();
     };
     const onAbort = (): void => once(() => reject(unreachable(relay)));
-    const patience = this.#world.later(process, 'no answer', waitMs, () => once(() => reject(unreachable(relay))));
+    const patience = this.#world.later(process, 'no answer', waitMs, () =>
+      once(() => reject(unreachable(relay))),
+    );
     signal?.addEventListener('abort', onAbort);
     if (signal?.aborted) onAbort();
     return { after: (ms, then) => void this.#world.later(process, 'answered', ms, () => once(then)) };

@@ -14,9 +14,9 @@ import { remove } from '../../../src/peers/pairing/remove.ts';
 import { requests } from '../../../src/peers/pairing/requests.ts';
 import { discard } from '../../../src/peers/pending.ts';
 import { type PeerSendAnswer, sendToPeer } from '../../../src/peers/send.ts';
+import { RelayFailure } from '../../../src/ports/relay.ts';
 import { Fault, isRefusal } from '../../../src/protocol/errors.ts';
 import type { SendRequest } from '../../../src/protocol/requests.ts';
-import { RelayFailure } from '../../../src/ports/relay.ts';
 import { Leases } from '../../../src/sessions/leases.ts';
 import { register } from '../../../src/sessions/register.ts';
 import type { Process } from '../process.ts';
@@ -74,7 +74,7 @@ export class People {
     if (deed === 'send') this.send(machine);
     else if (deed === 'send again') this.#sendAgain(machine);
     else if (deed === 'read') this.read(machine);
-    else if (deed === 'pair') this.pair(machine, this.#other(machine));
+    else if (deed === 'pair') this.pair(machine, this.#other(machine), dice.chance(0.8));
     else if (deed === 'decide') this.decide(machine, dice.chance(0.9) ? 'accept' : 'reject');
     else if (deed === 'discard') this.#discard(machine);
     else if (deed === 'remove') this.#remove(machine);
@@ -148,13 +148,12 @@ export class People {
   }
 
   /** Asks under the address that the other one gave, perhaps long ago. */
-  pair(machine: Machine, other: Machine | undefined): void {
+  pair(machine: Machine, other: Machine | undefined, fresh = true): void {
     if (other === undefined) return;
     this.#run(other, 'shows its address', async (ports, process) => {
       const shown = await showIdentity(other.pairing(process, ports), { newDoor: false });
       if (!isRefusal(shown) && shown.address !== null) this.#addresses.set(other, shown.address);
     });
-    const fresh = this.#world.dice.chance(0.8);
     const old = this.#addresses.get(other);
     this.#world.later(undefined, 'asks', fresh ? 2_000 : 0, () => {
       const target = fresh ? this.#addresses.get(other) : old;
@@ -180,7 +179,8 @@ export class People {
         }
         const name = machine.peers.find((peer) => peer.key === key)?.name ?? from.name;
         const answer = await accept(ground, { key, name });
-        if (!isRefusal(answer)) this.#world.did(machine, { kind: 'accepted', key });
+        if (isRefusal(answer)) this.#world.tally.count(`accept refused: ${answer.code}`);
+        else this.#world.did(machine, { kind: 'accepted', key });
       }
     });
   }
@@ -280,4 +280,3 @@ export class People {
     });
   }
 }
-

@@ -96,7 +96,8 @@ export class SimulatedRelay {
     const queue = this.#queue(name);
     this.#expire(name, queue);
     if (queue.items.some((one) => one.id === id)) return { duplicate: true };
-    if (queue.items.length >= (queue.door ? doorItemsMax : itemsMax)) throw this.refuse(429, 'queue_full', 5_000);
+    if (queue.items.length >= (queue.door ? doorItemsMax : itemsMax))
+      throw this.refuse(429, 'queue_full', 5_000);
     const atMs = this.#world.elapsedMs;
     this.#tokens += 1;
     const token = `t${this.#tokens}`;

@@ -24,7 +24,10 @@ export const answeredIsKept: MakeLinkChecker = (world, broken) => {
         id,
       );
     if (deed.kind === 'sent')
-      return has('SELECT 1 AS found FROM outbox o JOIN message USING (message_id) WHERE message_id = ?', deed.messageId);
+      return has(
+        'SELECT 1 AS found FROM outbox o JOIN message USING (message_id) WHERE message_id = ?',
+        deed.messageId,
+      );
     if (deed.kind === 'read') return deed.messageIds.every((id) => fact(id, 'intake') && fact(id, 'ack'));
     if (deed.kind === 'disposed') return fact(deed.messageId, 'disposition');
     if (deed.kind !== 'accepted') return true;
@@ -53,16 +56,19 @@ export const answeredIsKept: MakeLinkChecker = (world, broken) => {
       if (deed.kind === 'trusts') untrusted.delete(`${machine.name} ${deed.key}`);
       if (deed.kind === 'trusts no more') untrusted.add(`${machine.name} ${deed.key}`);
       promises.push({ machine, deed });
-      if (!stands(machine, deed)) broken(`${machine.name} was answered ${JSON.stringify(deed)}, and it is not so`);
+      if (!stands(machine, deed))
+        broken(`${machine.name} was answered ${JSON.stringify(deed)}, and it is not so`);
       if (deed.kind === 'accepted' && !willBeTold(machine, deed.key))
         broken(`${machine.name} admitted a key, and no confirmation is on its way`);
     },
     atEnd: () => {
       for (const { machine, deed } of promises)
-        if (!stands(machine, deed)) broken(`${machine.name} was answered ${JSON.stringify(deed)}, and it is gone`);
+        if (!stands(machine, deed))
+          broken(`${machine.name} was answered ${JSON.stringify(deed)}, and it is gone`);
       for (const { name, disk } of world.machines)
         for (const fault of [...disk.all('PRAGMA integrity_check'), ...disk.all('PRAGMA foreign_key_check')])
-          if (fault.integrity_check !== 'ok') broken(`the store of ${name} is damaged: ${JSON.stringify(fault)}`);
+          if (fault.integrity_check !== 'ok')
+            broken(`the store of ${name} is damaged: ${JSON.stringify(fault)}`);
     },
   };
 };

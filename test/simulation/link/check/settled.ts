@@ -33,8 +33,8 @@ export const bothSidesAgree: MakeLinkChecker = (world, broken) => {
     const ours = sender.disk.get('SELECT created_at FROM message WHERE message_id = ?', message_id as string);
     if (sender.nowMs() - Date.parse(ours?.created_at as string) >= queriedMs) return;
     const lost = lossy.has(`${receiver.key} ${sender.key}`);
+    // Nobody asks for what a peer may say after its ack, nor is it said again.
     for (const fact of factsOf(receiver, stored.message_id, 'receipt'))
-      // Nobody asks for what a peer may say after its ack, nor is it said again.
       if (!told.includes(fact) && !(lost && fact.startsWith('disposition')))
         broken(`${what}: its sender was not told ${fact} (${told}; expires ${expires_ms})`);
   };
