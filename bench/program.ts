@@ -48,6 +48,29 @@ function start(
   return child;
 }
 
+/** A process that says one line when it is ready. */
+export async function startTelling(
+  words: readonly string[],
+  directory: string,
+  trace?: string,
+): Promise<Process & { told: string }> {
+  const env = { PATH: process.env.PATH ?? '', HOME: directory };
+  const child = start(words, { directory, project: directory, env }, {}, trace);
+  child.stderr?.resume();
+  const told = await new Promise<string>((resolve, reject) => {
+    child.stdout?.once('data', (chunk: Buffer) => resolve(chunk.toString('utf8')));
+    child.once('exit', (code) => reject(new Error(`${words.join(' ')} ended with ${code}`)));
+  });
+  return {
+    pid: child.pid as number,
+    told,
+    end: async () => {
+      child.kill('SIGTERM');
+      await exitOf(child);
+    },
+  };
+}
+
 export async function endAll(): Promise<void> {
   for (const child of running.toReversed()) {
     const gone = exitOf(child);

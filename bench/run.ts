@@ -10,11 +10,13 @@ import { busyChild, busySenders } from './busy-senders.ts';
 import { conditionsAt, load } from './conditions.ts';
 import { fiftySessions, idleWakeUps } from './idle.ts';
 import { inboxOfTwenty } from './inbox.ts';
+import { linkRate } from './link.ts';
 import { listenerWake } from './listener.ts';
 import { localSend } from './local-send.ts';
 import { idleMemory } from './memory.ts';
 import { figure, type Outcome, type Plan } from './metric.ts';
 import { endAll } from './program.ts';
+import { relayChild, relayItems, relayMemory } from './relay.ts';
 import { routerWrites } from './router-writes.ts';
 import { sessionMemory } from './session-memory.ts';
 import { cliSend, firstAnswer, hooks } from './start-up.ts';
@@ -37,6 +39,9 @@ const measurements: Readonly<Record<string, (plan: Plan) => Outcome[] | Promise<
   10: busySenders,
   11: routerWrites,
   13: inboxOfTwenty,
+  15: relayItems,
+  relay: relayMemory,
+  17: linkRate,
   syncs: syncsOfSend,
 };
 
@@ -54,6 +59,7 @@ async function main(): Promise<void> {
   });
   const { quick = false, only, json, dir = tmpdir(), child, span = '' } = values;
   if (child?.startsWith('busy-')) return busyChild(child, dir, span);
+  if (child?.startsWith('relay-')) return relayChild(child, dir);
   if (child !== undefined) return syncsChild(child, dir);
   const directory = mkdtempSync(path.join(path.resolve(dir), 'pbb-'));
   const clean = (): Promise<void> =>

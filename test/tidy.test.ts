@@ -163,7 +163,7 @@ describe('vendors', () => {
   });
 
   it.each([
-    ['src/crypto/seal.ts', '@noble/curves/ed25519.js'],
+    ['src/crypto/seal.ts', 'node:crypto'],
     ['src/store/open.ts', 'better-sqlite3'],
     ['src/relay/queue/jetstream.ts', '@nats-io/jetstream'],
     ['src/hosts/acp/bell.ts', '@agentclientprotocol/sdk'],

@@ -25,7 +25,7 @@ const adapters = ['store', 'carriers', 'hosts', 'router', 'relay', 'surfaces', '
 /** One row a folder under src/. */
 export const layers: Readonly<Record<string, Layer>> = {
   protocol: { imports: [], vendors: [] },
-  crypto: { imports: ['protocol'], vendors: ['node:crypto', '@noble/curves'] },
+  crypto: { imports: ['protocol'], vendors: ['node:crypto'] },
   ports: { imports: ['protocol'], typesOnly: ['protocol'], vendors: [] },
 
   mailbox: useCase,
@@ -79,6 +79,7 @@ export const layers: Readonly<Record<string, Layer>> = {
         'failure',
         'ending',
         'examine',
+        'examine-account',
         'probes',
         'codex-trust',
         'host-files',
@@ -93,6 +94,8 @@ export const layers: Readonly<Record<string, Layer>> = {
         'runner',
         'pairing',
         'link',
+        'account',
+        'relays',
         'relay-options',
       ],
     },
@@ -198,14 +201,12 @@ export const bundles: Readonly<Record<string, readonly string[]>> = {
     'process-warning',
     '@pinojs/*',
     'ws',
-    '@noble/*',
   ],
-  'mcp.cjs': ['better-sqlite3', '@modelcontextprotocol/*', 'zod', '@noble/*'],
+  'mcp.cjs': ['better-sqlite3', '@modelcontextprotocol/*', 'zod'],
   'relay.cjs': [
     'better-sqlite3',
     'hono',
     '@hono/*',
-    '@noble/*',
     'pino',
     'pino-std-serializers',
     'sonic-boom',
@@ -222,7 +223,7 @@ export const bundles: Readonly<Record<string, readonly string[]>> = {
   'acp.cjs': ['better-sqlite3', '@agentclientprotocol/*', 'zod'],
   'codex.cjs': ['better-sqlite3', 'ws'],
   'companion.cjs': ['better-sqlite3'],
-  'peer.cjs': ['better-sqlite3', '@noble/*'],
+  'peer.cjs': ['better-sqlite3'],
   'claude.cjs': [],
 };
 

@@ -16,6 +16,7 @@ import { emptyPolicy } from '../protocol/policy-text.ts';
 import { version as productVersion } from '../protocol/version.ts';
 import type { StopCause } from '../router/handlers.ts';
 import { clearSocketPath, probe } from '../router/lifecycle.ts';
+import type { Link, LinkState } from '../router/link/link.ts';
 import { QueueReleases } from '../router/releases.ts';
 import { type RouterServer, routerServer } from '../router/server.ts';
 import { draftOf } from '../router/socket-owner.ts';
@@ -27,6 +28,8 @@ import { codexQueues } from './queues.ts';
 import type { Ground } from './store.ts';
 
 export interface Daemon {
+  /** How its relays stand; undefined where nothing leaves this machine. */
+  link(): LinkState | undefined;
   close(): Promise<void>;
 }
 
@@ -57,6 +60,7 @@ export async function startRouter(
     const secret = token(ground);
     const ports = { ...ground, wake: gatherTouches(ground.wake, ground.clock) };
     const releases = new QueueReleases(ports, codexQueues(ground.environment, ground.clock), log);
+    let link: Link | undefined;
     const server = routerServer({
       ports: {
         ...ports,
@@ -68,10 +72,11 @@ export async function startRouter(
       log,
       pid,
       version,
+      more: () => (link === undefined ? {} : { link: link.state() }),
       stop: on.stop,
     });
     const socket = await listenAt(server, places.routerSocket);
-    const link = linkOf({ ...ground, ...ports }, log, ({ project, delivery_id }) =>
+    link = linkOf({ ...ground, ...ports }, log, ({ project, delivery_id }) =>
       server.handOver(project, delivery_id),
     );
     const looks = [() => server.expireLeases(), () => releases.look()];
@@ -80,6 +85,7 @@ export async function startRouter(
       else on.lost();
     });
     return {
+      link: () => link?.state(),
       close: async () => {
         stopTicking();
         try {

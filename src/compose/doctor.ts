@@ -27,8 +27,9 @@ export function main(words: readonly string[]): Promise<void> {
   const print = (rows: readonly DoctorRow[]): void =>
     void process.stdout.write(words.includes('--json') ? asJson(rows) : asText(rows));
   return orFail(words, async (rest) => {
-    const { fix, yes } = readFlags(rest);
-    const facts = await examine(processEnvironment);
+    const { fix, yes, probeRelays } = readFlags(rest);
+    const look = () => examine(processEnvironment, { probeRelays });
+    const facts = await look();
     const steps = fix ? stepsFor(facts, mendable()) : [];
     if (steps.length > 0 && !yes && process.stdin.isTTY !== true) {
       for (const step of steps) say(`would ${harmless(saidOf(step))}\n`);
@@ -36,21 +37,25 @@ export function main(words: readonly string[]): Promise<void> {
       throw new Fault('usage', 'nothing was mended: there is no terminal to ask at; give --yes');
     }
     const failed = await mend(steps, yes);
-    const rows = rowsOf(steps.length > 0 ? await examine(processEnvironment) : facts);
+    const rows = rowsOf(steps.length > 0 ? await look() : facts);
     print(rows);
     process.exitCode = failed || verdictOf(rows) === 'FAIL' ? 1 : 0;
   });
 }
 
-function readFlags(words: readonly string[]): { fix: boolean; yes: boolean } {
-  const usage = new Fault('usage', 'doctor takes --json, --fix, and --yes with --fix');
+function readFlags(words: readonly string[]): { fix: boolean; yes: boolean; probeRelays: boolean } {
+  const usage = new Fault('usage', 'doctor takes --json, --probe-relays, --fix, and --yes with --fix');
   try {
     const { values } = parseArgs({
       args: [...words],
-      options: { fix: { type: 'boolean' }, yes: { type: 'boolean' } },
+      options: {
+        fix: { type: 'boolean' },
+        yes: { type: 'boolean' },
+        'probe-relays': { type: 'boolean' },
+      },
     });
-    const { fix = false, yes = false } = values;
-    if (!yes || fix) return { fix, yes };
+    const { fix = false, yes = false, 'probe-relays': probeRelays = false } = values;
+    if (!yes || fix) return { fix, yes, probeRelays };
   } catch {
     // said below
   }

@@ -27,6 +27,7 @@ import { connectRouter } from '../router/client.ts';
 import { checkSocket, checkSocketDirectory } from '../router/socket-owner.ts';
 import type { ChannelFacts, DoctorFacts, RouterFacts } from '../surfaces/doctor/facts.ts';
 import { codexTrust } from './codex-trust.ts';
+import { linkStandingOf, lookAtAccount } from './examine-account.ts';
 import { hostConfigs, privateFile } from './host-files.ts';
 import { runningIntegrations, sessionsOf } from './integrations.ts';
 import { probesAskedFor } from './probes.ts';
@@ -34,7 +35,10 @@ import { probesAskedFor } from './probes.ts';
 /** The package that this program lies in. */
 export const packageDirectory = path.dirname(__dirname);
 
-export async function examine(environment: Environment): Promise<DoctorFacts> {
+export async function examine(
+  environment: Environment,
+  asked = { probeRelays: false },
+): Promise<DoctorFacts> {
   const places = placesOf(environment);
   const claude = lookAtClaude(environment);
   const codex = lookAtCodex(environment);
@@ -57,6 +61,7 @@ export async function examine(environment: Environment): Promise<DoctorFacts> {
     ownDirectory: setting(environment, 'POSTBELL_DB') === undefined,
     outcomes: [`${places.hookOutcomes}.1`, places.hookOutcomes].map(textOf),
     router,
+    account: await lookAtAccount(environment, asked),
     claude,
     codex: { ...codex, trust: await codexTrust(environment, codex) },
     shipped: shipped('claude-code', pluginFiles),
@@ -264,8 +269,12 @@ async function askRouter(places: Places): Promise<NonNullable<RouterFacts['runni
     if (auth_token === undefined) throw new Fault('router_unreachable', 'no router has left a token here');
     const client = await connectRouter(places.routerSocket, { clock: systemClock });
     const asked = client.request({ type: 'status', auth_token }, limits.routerCallWaitMs);
-    const { postbell_version: running } = await asked.finally(() => client.close());
-    return typeof running === 'string' ? { version: running } : {};
+    const { postbell_version: running, link } = await asked.finally(() => client.close());
+    const standing = linkStandingOf(link);
+    return {
+      ...(typeof running === 'string' && { version: running }),
+      ...(standing !== undefined && { link: standing }),
+    };
   } catch (error) {
     const { code, message } = describeError(error);
     return { failed: `${code}: ${message}` };

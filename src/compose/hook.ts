@@ -10,6 +10,7 @@ import { processEnvironment, setting } from '../platform/environment.ts';
 import { ensureDirectory } from '../platform/files.ts';
 import { appendOutcome } from '../platform/hook-log.ts';
 import { hostConfigFile, placesOf } from '../platform/paths.ts';
+import { markPrompt } from '../platform/prompt-marks.ts';
 import { systemRandom } from '../platform/random.ts';
 import { say } from '../platform/stderr.ts';
 import { fileWake } from '../platform/wake.ts';
@@ -97,6 +98,7 @@ async function run(event: Event, host: HostKind | undefined): Promise<HookOutcom
   const payload = await readPayload(readStdin, { clock });
   if (payload.subagent) return { outcome: 'skipped', reason: 'sub-agent' };
   const who = whoOf(payload, host);
+  if (event === 'prompt') notePerson(payload, who.addressee.doubtful);
   const said = await speak(event, { payload, host, who, project });
   if (said.stderr !== '') say(said.stderr);
   if (said.stdout !== '') writeAll(1, said.stdout);
@@ -107,6 +109,19 @@ async function run(event: Event, host: HostKind | undefined): Promise<HookOutcom
     outcome: payload.problem === undefined ? outcome : 'error',
     reason: `${payload.problem === undefined ? '' : 'input '}${problem}; ${reason}`,
   };
+}
+
+/** What is said after this in the session was asked for by a person. Without the mark, only what a message answers counts. */
+function notePerson({ human, session_id }: HookPayload, doubtful = false): void {
+  if (human !== true || session_id === undefined || doubtful) return;
+  try {
+    const places = placesOf(processEnvironment);
+    ensureDirectory(places.directory);
+    ensureDirectory(places.runtime);
+    markPrompt(places, session_id, systemClock.nowMs());
+  } catch {
+    // A hook changes no turn for want of a mark.
+  }
 }
 
 interface Spoken {

@@ -1,23 +1,16 @@
 // The link of this account, with the clients of its relays: what a router runs where the owner named relays.
 
-import { relayClient } from '../carriers/postbell/client.ts';
+import { suitesKnown } from '../crypto/seal-suites.ts';
+import { announceRoute } from '../peers/pairing/announce.ts';
 import { takeControl } from '../peers/pairing/take.ts';
 import { quotaOf } from '../platform/environment.ts';
-import type { Clock } from '../ports/clock.ts';
 import type { Log } from '../ports/log.ts';
-import type { Random } from '../ports/random.ts';
-import type { Relay, Signer } from '../ports/relay.ts';
 import { isRefusal } from '../protocol/errors.ts';
 import type { Message } from '../protocol/message.ts';
 import { Link } from '../router/link/link.ts';
 import { pairingGround } from './pairing.ts';
+import { relayClients } from './relays.ts';
 import type { Ground } from './store.ts';
-
-/** Clients of relays: those that the owner listed may lie anywhere, others only in public. */
-export const relayClients =
-  (ground: { clock: Clock; random: Random }, listed: readonly string[]) =>
-  (origin: string, signer: Signer): Relay =>
-    relayClient({ ...ground, origin, signer, mayReach: listed.includes(origin) ? 'anywhere' : 'public' });
 
 /** Undefined where nothing leaves this machine. A malformed list of relays is said, and is none. */
 export function linkOf(
@@ -41,6 +34,7 @@ export function linkOf(
     relays,
     client: relayClients(ground, relays),
     control: (record, via) => takeControl(pairing, record, via),
+    announce: () => announceRoute(pairing, suitesKnown),
     ringFor,
   });
 }

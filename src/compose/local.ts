@@ -1,18 +1,23 @@
 // The ground with the way to the local router: what the use cases of the mail are handed.
 
+import type { Desk } from '../mailbox/desk.ts';
 import { type Environment, quotaOf } from '../platform/environment.ts';
 import { readPrivateFile } from '../platform/files.ts';
 import { checkSocketPath, type Places } from '../platform/paths.ts';
+import { lastPromptMs } from '../platform/prompt-marks.ts';
+import { relaysOf } from '../platform/relays.ts';
 import type { Account } from '../ports/account.ts';
-import { Fault } from '../protocol/errors.ts';
+import { Fault, isRefusal } from '../protocol/errors.ts';
 import { type RouterAddress, routerCalls } from '../router/calls.ts';
-import { accountIn } from './pairing.ts';
+import { accountIn } from './account.ts';
 import { type Ground, openGround } from './store.ts';
 
 export interface Local extends Ground {
   address: RouterAddress;
   quota?: number | 'malformed';
-  account: Account;
+  account?: Account;
+  link?: NonNullable<Desk['link']>;
+  lastPromptMs?: NonNullable<Desk['lastPromptMs']>;
   router: ReturnType<typeof routerCalls>;
   close(): void;
 }
@@ -26,12 +31,26 @@ export async function openLocal(environment?: Environment): Promise<Local> {
     ...ground,
     ...(quota !== undefined && { quota }),
     account: accountIn(ground.environment),
+    link: wayToRelays(ground),
+    lastPromptMs: (ids) => lastPromptMs(ground.places, ids),
     address,
     router,
     close: () => {
       router.close();
       ground.store.close();
     },
+  };
+}
+
+/** A malformed list of relays is none here: whoever carries the mail says so. */
+function wayToRelays(ground: Pick<Ground, 'environment' | 'clock' | 'random'>): NonNullable<Desk['link']> {
+  const listed = relaysOf(ground.environment);
+  const relays = isRefusal(listed) ? [] : listed;
+  // Loaded where somebody asks: HTTP costs every other command a tenth of its start.
+  return {
+    relays,
+    client: async (origin, signer) =>
+      (await import('./relays.ts')).relayClients(ground, relays)(origin, signer),
   };
 }
 

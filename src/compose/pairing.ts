@@ -3,18 +3,14 @@
 import { endForPeer } from '../peers/carry.ts';
 import { type PairingCalls, pairingCalls } from '../peers/pairing/calls.ts';
 import type { PairingGround } from '../peers/pairing/ground.ts';
-import { accountOf } from '../platform/account.ts';
-import { type Environment, setting } from '../platform/environment.ts';
-import { keyFile, policyFile } from '../platform/paths.ts';
+import { setting } from '../platform/environment.ts';
+import { policyFile } from '../platform/paths.ts';
 import { policyFileAt } from '../platform/policy-file.ts';
 import { relaysOf } from '../platform/relays.ts';
-import type { Account } from '../ports/account.ts';
 import { isRefusal, type Result } from '../protocol/errors.ts';
 import { takeFile } from '../store/lock.ts';
+import { accountIn } from './account.ts';
 import type { Ground } from './store.ts';
-
-export const accountIn = (environment: Environment): Account =>
-  accountOf({ keyFile: keyFile(environment), policyFile: policyFile(environment) });
 
 /** As `pairingGround`. */
 export function callsOf(ground: Parameters<typeof pairingGround>[0]): Result<PairingCalls> {

@@ -11,10 +11,10 @@ import { describeError, type ErrorCode, Fault, isRefusal } from '../protocol/err
 import { version } from '../protocol/version.ts';
 import type { StopCause } from '../router/handlers.ts';
 import { liveView } from '../surfaces/live/view.ts';
+import { accountIn } from './account.ts';
 import { type Daemon, makePolicyFile, startRouter } from './daemon.ts';
 import { endOnSignal } from './ending.ts';
 import { orFail } from './failure.ts';
-import { accountIn } from './pairing.ts';
 import { type Ground, openGround } from './store.ts';
 
 const retryMs = 5_000;
@@ -50,9 +50,11 @@ async function run(): Promise<void> {
     ground.store.close();
   });
   await router.begin();
+  const account = accountIn(processEnvironment);
   closeView = liveView({
-    desk: ground,
-    nameOf: petnames(accountIn(processEnvironment)),
+    desk: { ...ground, account },
+    nameOf: petnames(account),
+    relays: () => router.relays(),
     screen: {
       isTerminal: process.stdout.isTTY === true,
       columns: () => process.stdout.columns ?? 80,
@@ -115,6 +117,7 @@ function holdRouter(ground: Ground, end: () => void) {
   return {
     begin: take,
     state: () => state,
+    relays: () => daemon?.link()?.relays ?? [],
     close: async () => {
       cancel();
       await daemon?.close();

@@ -2,8 +2,8 @@
 // the two forms of the curve, u = (1+y)/(1-y) (RFC 7748, section 4.1); secret for secret, both are the same clamped number.
 
 import { createHash, diffieHellman, type KeyObject } from 'node:crypto';
-import { ed25519 } from '@noble/curves/ed25519.js';
 import { assert } from '../protocol/assert.ts';
+import { montgomeryOf } from './curve-point.ts';
 import { isUsableKey } from './ed25519.ts';
 import { passingPrivateKeyOf, privateKeyOf, publicBytesOf, publicKeyOf } from './platform-key.ts';
 import { keysRemembered, remembered } from './remembered.ts';
@@ -20,14 +20,10 @@ export interface ExchangePair {
   readonly bytes: Uint8Array;
 }
 
-const field = ed25519.Point.Fp;
-
 /** Undefined for a key that may not be used; with those of small order out, no denominator is zero. */
 const mapped = remembered<ExchangePublic | undefined>(keysRemembered, (key) => {
   if (!isUsableKey(key)) return undefined;
-  const { y } = ed25519.Point.fromBytes(key).toAffine();
-  const u = field.mul(field.add(field.ONE, y), field.inv(field.sub(field.ONE, y)));
-  const bytes = field.toBytes(u);
+  const bytes = montgomeryOf(key);
   return { bytes, key: publicKeyOf('X25519', bytes) };
 });
 

@@ -54,8 +54,8 @@ export function draft(desk: Desk, request: SendRequest, caller: Caller): Result<
 }
 
 /** Stores the draft, or answers what its key already names. */
-export const store = (tx: Tx, desk: Desk, given: Draft): Result<Stored> =>
-  earlierOf(tx, given) ?? insert(tx, desk, given);
+export const store = (tx: Tx, desk: Desk, given: Draft, caller: Caller): Result<Stored> =>
+  earlierOf(tx, given) ?? insert(tx, desk, given, caller);
 
 /** The earlier message of the key with the same content, a conflict, or nothing. */
 export function earlierOf(tx: Tx, given: Draft): Result<Stored> | undefined {
@@ -72,14 +72,19 @@ export function earlierOf(tx: Tx, given: Draft): Result<Stored> | undefined {
 }
 
 /** The message with its place in its chain of answers. */
-export function chained(tx: Tx, message: Message): { message: Message; chain: Chain } {
-  const chain = chainOf(tx, message.reply_to);
+export function chained(
+  tx: Tx,
+  desk: Desk,
+  message: Message,
+  caller: Caller,
+): { message: Message; chain: Chain } {
+  const chain = chainOf(tx, desk, message.reply_to, caller);
   return { message: chain.hops === 0 ? message : { ...message, hops: chain.hops }, chain };
 }
 
-function insert(tx: Tx, desk: Desk, given: Draft): Result<Stored> {
+function insert(tx: Tx, desk: Desk, given: Draft, caller: Caller): Result<Stored> {
   const nowMs = desk.clock.nowMs();
-  const { message, chain } = chained(tx, given.message);
+  const { message, chain } = chained(tx, desk, given.message, caller);
   const refusal =
     checkExpiry(message, nowMs) ??
     checkNameable(tx, message) ??

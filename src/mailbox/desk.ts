@@ -3,6 +3,7 @@
 import type { Account } from '../ports/account.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Random } from '../ports/random.ts';
+import type { Relay, Signer } from '../ports/relay.ts';
 import type { Router } from '../ports/router.ts';
 import type { Store } from '../ports/store.ts';
 import type { Wake } from '../ports/wake.ts';
@@ -17,6 +18,10 @@ export interface Desk {
   router: Router;
   /** The account's identity and whom it trusts; absent where nothing leaves this machine, as in a demo. */
   account?: Account;
+  /** The way to relays; absent where nothing leaves this machine, as in a demo. */
+  link?: { relays: readonly string[]; client(origin: string, signer: Signer): Promise<Relay> };
+  /** When a person last wrote to the session, by its ids; undefined where nothing notes that. */
+  lastPromptMs?(sessionIds: readonly string[]): number | undefined;
   /** Payload bytes that the owner allows in all; absent: no limit. */
   quota?: number | 'malformed';
 }

@@ -1,10 +1,12 @@
 // The loop guard of a send, asked within its transaction.
 
 import { rootOf } from '../crypto/root-id.ts';
+import type { StoredMessage } from '../ports/mail.ts';
 import type { Tx } from '../ports/store.ts';
 import { Refusal } from '../protocol/errors.ts';
 import { limits } from '../protocol/limits.ts';
 import type { Message } from '../protocol/message.ts';
+import type { Caller, Desk } from './desk.ts';
 
 /** Where a message stands in a chain of answers. */
 export interface Chain {
@@ -13,12 +15,37 @@ export interface Chain {
   root_id: string | undefined;
 }
 
-/** One hop more than the message it answers; the start of a chain where it answers none that is known. */
-export function chainOf(tx: Tx, replyTo: string | undefined): Chain {
-  const answered = replyTo === undefined ? undefined : tx.messages.byId(replyTo);
+/**
+ * One hop more than the message that caused it: the one it answers, else the mail that was taken in during a turn that a bell started.
+ * What is sent in a turn that a person's prompt started, or where no message caused it, stands at the start of a chain.
+ */
+export function chainOf(
+  tx: Tx,
+  desk: Pick<Desk, 'lastPromptMs'>,
+  replyTo: string | undefined,
+  { session }: Caller,
+): Chain {
+  const answered = causeOf(tx, desk, replyTo, session);
   if (answered === undefined) return { hops: 0, root_id: undefined };
   const { message_id, hops = 0 } = answered.message;
   return { hops: hops + 1, root_id: answered.root_id ?? rootOf(message_id) };
+}
+
+function causeOf(
+  tx: Tx,
+  desk: Pick<Desk, 'lastPromptMs'>,
+  replyTo: string | undefined,
+  session: string | undefined,
+): StoredMessage | undefined {
+  const answered = replyTo === undefined ? undefined : tx.messages.byId(replyTo);
+  if (session === undefined || desk.lastPromptMs === undefined) return answered;
+  const ids = tx.identity.chain(session);
+  const promptMs = desk.lastPromptMs(ids);
+  // Without the hook that notes prompts, only what a message answers counts.
+  if (promptMs === undefined) return answered;
+  const [rungMs] = tx.notices.rings(ids[0] as string, 1);
+  if (rungMs === undefined || rungMs <= promptMs) return undefined;
+  return answered ?? tx.messages.newestTakenIn(ids, new Date(rungMs).toISOString());
 }
 
 /** Refuses `loop_limit` and `rate_limited`. */

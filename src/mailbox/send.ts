@@ -1,7 +1,7 @@
 // Hop 2 of a message: a refusal with a code, or one durable transaction; only then is the sender answered, with
 // what is known and no more.
 
-import { type PeerSendAnswer, sendToPeer } from '../peers/send.ts';
+import type { PeerSendAnswer } from '../peers/send.ts';
 import type { NotifyAnswer } from '../ports/router.ts';
 import type { NativeDelivery } from '../protocol/delivery.ts';
 import { Fault, isRefusal, type Result } from '../protocol/errors.ts';
@@ -52,13 +52,15 @@ export async function send(
   if (unfit !== undefined) return unfit;
   const { peer } = request;
   if (peer !== undefined) {
+    // Loaded for such mail alone.
+    const { sendToPeer } = await import('../peers/send.ts');
     const sent = await sendToPeer(desk, { ...request, peer }, caller);
     if (!isRefusal(sent)) await noteProgress(desk, sent, caller);
     return sent;
   }
   const given = draft(desk, request, caller);
   if (isRefusal(given)) return given;
-  const committed = await desk.store.write((tx) => commit(tx, desk, given));
+  const committed = await desk.store.write((tx) => commit(tx, desk, given, caller));
   if (isRefusal(committed)) return committed;
   desk.wake.touch();
   const reached = await reach(desk, request, given, committed);
@@ -84,8 +86,13 @@ async function replyTo(...[desk, sent, ...rest]: Parameters<typeof awaitReply>):
 /** What the transaction left: the message, and where an earlier call fell back, the one that took its place. */
 type Committed = Stored & { instead?: Message };
 
-function commit(tx: Parameters<typeof store>[0], desk: Desk, given: Draft): Result<Committed> {
-  const stored = store(tx, desk, given);
+function commit(
+  tx: Parameters<typeof store>[0],
+  desk: Desk,
+  given: Draft,
+  caller: Caller,
+): Result<Committed> {
+  const stored = store(tx, desk, given, caller);
   if (isRefusal(stored)) return stored;
   const instead = earlierFallback(tx, given);
   return { ...stored, ...(instead !== undefined && { instead }) };

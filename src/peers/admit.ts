@@ -13,7 +13,7 @@ import { readFields } from '../protocol/wire/decode.ts';
 import type { WireRecord } from '../protocol/wire/record.ts';
 import { type Arrival, type Inspected, inspect } from './inspect.ts';
 import type { ControlRecord } from './pairing/take.ts';
-import { ReplayMemory } from './replay.ts';
+import { ReplayMemory, replayId } from './replay.ts';
 import { repeatFacts, takeMessage, tellRefused } from './take-message.ts';
 import { takeFacts } from './take-receipt.ts';
 
@@ -98,7 +98,7 @@ export class Gate {
     if (typeof inspected === 'string') return { step: inspected };
     const { header, isPeer, via } = inspected;
     if (!isFresh(header.time_ms, this.#ground.clock.nowMs())) return { step: 'fresh', inspected };
-    if (header.type !== 'message' && this.#replayed.has(header.from, header.id, isPeer))
+    if (header.type !== 'message' && this.#replayed.has(header.from, replayId(header), isPeer))
       return { step: 'replay', inspected };
     const record = readFields(inspected.record);
     if (typeof record === 'string') return { step: 'fields', inspected, reason: record };
@@ -131,7 +131,8 @@ export class Gate {
       tx.devices.heard({
         peer_key: record.from,
         device: record.fields.from_device,
-        heard_ms: this.#ground.clock.nowMs(),
+        // When it was signed: a relay may have kept it for hours.
+        heard_ms: Math.min(record.time_ms, this.#ground.clock.nowMs()),
       });
     if (record.type === 'message') return this.#message(tx, record, batch);
     if (record.type === 'receipt') this.#facts(tx, record, batch);
@@ -198,7 +199,7 @@ export class Gate {
       try {
         const done = await this.#ground.control(record, one.via);
         if (done === 'later') all[index] = { defer_s: laterS };
-        else this.#replayed.add(one.record.from, one.record.id, one.isPeer);
+        else this.#replayed.add(one.record.from, replayId(one.record), one.isPeer);
       } catch (error) {
         this.#ground.log.warn('a pairing record was not kept', { code: describeError(error).code });
         all[index] = { defer_s: laterS };

@@ -56,34 +56,32 @@ export function messageRecord(
 }
 
 /** One relay took it: a fact, once for each relay. Its receiver's state stays unknown. */
-export function relayTook(tx: Tx, desk: CarryDesk, post: OutboxPost): void {
+export function relayTook(tx: Tx, desk: CarryDesk, entry: OutboxRow, post: OutboxPost): void {
   const nowMs = desk.clock.nowMs();
   const accepts = post.accepts + 1;
-  const ended = tx.outbox.of(post.message_id)?.ended_at !== null;
   tx.outbox.putPost({
     ...post,
     attempts: post.attempts + 1,
     failures: 0,
     accepts,
     accepted_ms: post.accepted_ms ?? nowMs,
-    next_ms: ended ? null : nowMs + repostMs(accepts),
+    next_ms: entry.ended_at === null ? nowMs + repostMs(accepts) : null,
     parked: false,
     last_error: null,
   });
-  if (post.accepted_ms === null)
-    addFact(tx, desk, post.message_id, 'relay_accept', post.relay, `relay:${post.relay}`);
+  if (post.accepted_ms === null) addFact(tx, desk, entry, 'relay_accept', post.relay, `relay:${post.relay}`);
 }
 
 /** @param jitter 0 to 1 */
 export function relayFailed(
   tx: Tx,
   desk: CarryDesk,
+  entry: OutboxRow,
   post: OutboxPost,
   failure: RelayFailure,
   jitter: number,
 ): void {
-  const entry = tx.outbox.of(post.message_id);
-  if (entry === undefined || entry.ended_at !== null) return;
+  if (entry.ended_at !== null) return;
   const nowMs = desk.clock.nowMs();
   const failures = post.failures + 1;
   const forGood = isForGood(tx, entry, failure, nowMs);
@@ -95,10 +93,24 @@ export function relayFailed(
     parked: failure.status === 404,
     last_error: failure.message,
   });
+  if (failure.status === 404 && moved(tx, entry)) return;
   const others = tx.outbox
     .posts(post.message_id)
     .some((one) => one.next_ms !== null || one.accepted_ms !== null);
   if (forGood && !others) endEntry(tx, desk, entry, 'relay_refused');
+}
+
+/** Where another machine of the peer was heard of later, the one whose queue is gone was replaced by it. */
+function moved(tx: Tx, { message_id, peer_key, device }: OutboxRow): boolean {
+  const [newest] = [...tx.devices.of(peer_key)].sort((a, b) => b.heard_ms - a.heard_ms);
+  const isElsewhere = newest !== undefined && newest.device !== device;
+  const left = tx.outbox
+    .posts(message_id)
+    .filter(({ parked, accepted_ms }) => !parked || accepted_ms !== null);
+  if (!isElsewhere || left.length > 0) return false;
+  tx.outbox.dropPosts(message_id);
+  tx.outbox.route(message_id, newest.device);
+  return true;
 }
 
 function isForGood(
@@ -114,17 +126,17 @@ function isForGood(
 }
 
 /** It goes out no more, for a reason of this machine; what was known of it before stays. */
-export function endEntry(tx: Tx, desk: CarryDesk, { message_id }: OutboxRow, reason: OutboxEnd): void {
-  tx.outbox.end(message_id, new Date(desk.clock.nowMs()).toISOString());
-  addFact(tx, desk, message_id, 'refused', reason, `outbox:${reason}`);
+export function endEntry(tx: Tx, desk: CarryDesk, entry: OutboxRow, reason: OutboxEnd): void {
+  tx.outbox.end(entry.message_id, new Date(desk.clock.nowMs()).toISOString());
+  addFact(tx, desk, entry, 'refused', reason, `outbox:${reason}`);
 }
 
 /** @returns how many ended */
 export function expireEntries(tx: Tx, desk: CarryDesk, count: number): number {
   const expired = tx.outbox.expired(desk.clock.nowMs(), count);
-  for (const { message_id } of expired) {
-    tx.outbox.end(message_id, new Date(desk.clock.nowMs()).toISOString());
-    addFact(tx, desk, message_id, 'expired', 'expired', 'outbox:expired');
+  for (const entry of expired) {
+    tx.outbox.end(entry.message_id, new Date(desk.clock.nowMs()).toISOString());
+    addFact(tx, desk, entry, 'expired', 'expired', 'outbox:expired');
   }
   return expired.length;
 }
@@ -139,13 +151,11 @@ export function endForPeer(tx: Tx, desk: CarryDesk, peerKey: string): number {
 function addFact(
   tx: Tx,
   desk: CarryDesk,
-  messageId: string,
+  { delivery_id }: OutboxRow,
   receipt_kind: OutboxFact['receipt_kind'],
   value: string,
   idempotency_key: string,
 ): void {
-  const message = tx.messages.byId(messageId)?.message;
-  if (message === undefined) return;
   const fact: OutboxFact = {
     receipt_id: newId(desk, 'rcp'),
     receipt_kind,
@@ -154,8 +164,5 @@ function addFact(
     actor: 'postbell-router',
     recorded_at: new Date(desk.clock.nowMs()).toISOString(),
   };
-  tx.receipts.insertLinkFact(
-    { ...fact, delivery_id: message.delivery_id, idempotency_key },
-    newId(desk, 'evt'),
-  );
+  tx.receipts.insertLinkFact({ ...fact, delivery_id, idempotency_key }, newId(desk, 'evt'));
 }

@@ -15,8 +15,7 @@ export interface Seen {
 export function deviceSeen(row: DeviceRow, nowMs: number): Seen {
   const drained =
     row.looked_ms === null || row.age_ms === null ? undefined : nowMs - row.looked_ms + row.age_ms;
-  // A record is signed before it is sent, and may have lain on a relay: it shows that the device was there, not that it is.
-  const heard = Math.max(nowMs - row.heard_ms, limits.peerLiveMs);
+  const heard = nowMs - row.heard_ms;
   const age_ms = Math.max(0, drained === undefined ? heard : Math.min(drained, heard));
   if (row.gone && (row.looked_ms ?? 0) >= row.heard_ms) return { state: 'gone', age_ms };
   return { state: stateOfAge(age_ms), age_ms };

@@ -11,14 +11,14 @@ export interface Said {
 export async function youngest(
   { peer_key, device }: { peer_key: string; device: string },
   origins: readonly string[],
-  relay: (origin: string) => Relay,
+  relay: (origin: string) => Relay | Promise<Relay>,
   signal?: AbortSignal,
 ): Promise<Said> {
   const failures: RelayFailure[] = [];
   const answers = await Promise.all(
     origins.map(async (origin) => {
       try {
-        return await relay(origin).card(`${peer_key}.${device}`, signal);
+        return await (await relay(origin)).card(`${peer_key}.${device}`, signal);
       } catch (error) {
         if ((error as Error)?.name !== 'RelayFailure') throw error;
         failures.push(error as RelayFailure);

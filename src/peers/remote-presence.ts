@@ -10,7 +10,7 @@ export interface RemotePresence {
   live_alternative?: { session_id: string; principal: string };
 }
 
-const order: readonly Presence[] = ['live', 'deaf', 'away', 'gone', 'unknown'];
+const order: readonly Presence[] = ['live', 'full', 'deaf', 'away', 'gone', 'unknown'];
 
 /** @param device where the message goes, if that is known */
 export function remotePresence(
@@ -22,7 +22,7 @@ export function remotePresence(
   const found = asked.flatMap((one) =>
     one.row.sessions.filter((card) => isOn(card, wanted)).map((card) => stateOn(one, card.bell)),
   );
-  const best = order.find((state) => found.includes(state)) ?? 'unknown';
+  const best = order.find((state) => found.includes(state)) ?? unlisted(asked, wanted);
   const [age_ms] = asked.map((one) => one.age_ms ?? Number.POSITIVE_INFINITY).sort((a, b) => a - b);
   const other = best === 'live' ? undefined : alternative(devices, wanted);
   return {
@@ -30,6 +30,12 @@ export function remotePresence(
     ...(age_ms !== undefined && Number.isFinite(age_ms) && { presence_age_ms: Math.round(age_ms) }),
     ...(other !== undefined && { live_alternative: other }),
   };
+}
+
+/** A session that no card lists any more is gone; of a name that none lists nothing is known. */
+function unlisted(asked: readonly KnownDevice[], { target_kind, intended_session }: Wanted): Presence {
+  const exact = target_kind === 'session' || intended_session !== undefined;
+  return exact && asked.some(({ row }) => row.card_ms !== null) ? 'gone' : 'unknown';
 }
 
 function stateOn({ state }: KnownDevice, bell: string): Presence {

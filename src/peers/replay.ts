@@ -2,6 +2,11 @@
 // ever.) Strangers have a set of their own, so that none of them can burn a peer's id.
 
 import { limits } from '../protocol/limits.ts';
+import type { RecordHeader } from '../protocol/wire/record.ts';
+
+/** What is remembered of a record: a request to pair keeps its id when it is repeated, and is signed anew each time. */
+export const replayId = ({ type, id, time_ms }: Pick<RecordHeader, 'type' | 'id' | 'time_ms'>): string =>
+  type === 'pair_request' ? `${id} ${time_ms}` : id;
 
 export class ReplayMemory {
   readonly #peers = new Map<string, Set<string>>();

@@ -61,7 +61,7 @@ interface Sending {
 
 function insert(tx: Tx, desk: Desk, given: Draft, { to, caller, entry, nowMs }: Sending): Result<Stored> {
   if (isRefusal(to)) return notYet(tx, given, to);
-  const { message, chain } = chained(tx, given.message);
+  const { message, chain } = chained(tx, desk, given.message, caller);
   const device = deviceFor(tx, message, to, nowMs);
   const refusal =
     checkSelf(tx, message, to, caller) ??

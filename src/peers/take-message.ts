@@ -194,6 +194,7 @@ type StoredDetail = Extract<ReceiptFact['fact'], { kind: 'stored' }>['detail'];
 function storedDetail(tx: Tx, message: Message, nowMs: number): StoredDetail {
   const presence = presenceOf(tx, message, nowMs);
   if (presence === 'live' || presence === 'deaf') return presence;
+  if (presence === 'full') return 'live';
   return presence === 'unknown' || presence === 'not_checked' ? 'unknown' : 'away';
 }
 

@@ -24,8 +24,6 @@ export function takeFacts(tx: Tx, desk: TakeDesk, from: string, facts: readonly 
 }
 
 function takeFact(tx: Tx, desk: TakeDesk, entry: OutboxRow, { fact, time_ms }: ReceiptFact): void {
-  const message = tx.messages.byId(entry.message_id)?.message;
-  if (message === undefined) return;
   const at = timestamp(desk);
   if (fact.kind === 'refused' && fact.detail === 'stale') {
     if (entry.ended_at === null) retryStale(tx, entry, desk.clock.nowMs());
@@ -44,7 +42,7 @@ function takeFact(tx: Tx, desk: TakeDesk, entry: OutboxRow, { fact, time_ms }: R
   };
   const key = keyOf(fact, time_ms);
   tx.receipts.insertLinkFact(
-    { ...row, delivery_id: message.delivery_id, idempotency_key: key },
+    { ...row, delivery_id: entry.delivery_id, idempotency_key: key },
     newId(desk, 'evt'),
   );
 }

@@ -51,6 +51,11 @@ export interface MailFacts {
 }
 
 export interface LinkFacts {
+  /** What is on its way to peers: how much, and the oldest of it with where it stands. */
+  outbox: {
+    count: number;
+    oldest?: { created_at: string; peer_key: string; relayed: boolean; last_error: string | null };
+  };
   /** What the trust gate refused, by its step. */
   refused: readonly { step: string; count: number; last_at: string }[];
   /** Keys of peers that found mail from here signed more than a day ago, within a week. */

@@ -63,6 +63,8 @@ export interface Messages {
   byDelivery(deliveryId: string): StoredMessage | undefined;
   /** By the verified key and the id that its sender gave it. */
   byOrigin(peerKey: string, originId: string): StoredMessage | undefined;
+  /** The message that one of the sessions took in last, where it did so since. */
+  newestTakenIn(sessionIds: readonly string[], since: string): StoredMessage | undefined;
   /** Keys of which a message of that id came. */
   originsOf(originId: string, count: number): string[];
   /** Compact JSON and its hash; absence is a defect. */

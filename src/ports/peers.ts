@@ -6,6 +6,7 @@ import type { CardSession, ReceiptFact } from '../protocol/wire/record.ts';
 export interface OutboxRow {
   seq: number;
   message_id: string;
+  delivery_id: string;
   peer_key: string;
   wire_id: string;
   /** 32 hex digits. */
@@ -54,6 +55,7 @@ export interface Outbox {
   route(messageId: string, device: string): void;
   /** Nothing is to be done at any relay any more. */
   end(messageId: string, at: string): void;
+  post(messageId: string, relay: string): OutboxPost | undefined;
   posts(messageId: string): OutboxPost[];
   putPost(row: OutboxPost): void;
   /** They are to be made anew: for another device, or at other relays. */
@@ -67,7 +69,7 @@ export interface Outbox {
   relays(): string[];
   /** When something is due next at the relay; undefined where nothing is. */
   nextDueMs(relay: string): number | undefined;
-  /** Makes due at once what goes to this device and is not known to be stored. */
+  /** Makes due at once what a relay took for this device and is not known to be stored. */
   hurry(peerKey: string, device: string, nowMs: number): void;
   /**
    * What was sent since and is known to be stored, of which no acknowledgement came: the newest, at most `count` a device; none that
@@ -115,7 +117,10 @@ export interface DeviceRow {
 export interface Devices {
   of(peerKey: string): DeviceRow[];
   get(peerKey: string, device: string): DeviceRow | undefined;
-  /** A verified record came from it. A route also says where it is reached; without one what is known stays. */
+  /**
+   * A verified record of it was signed at `heard_ms`. A route also says where it is reached; without one, or where a newer one said
+   * it, what is known stays.
+   */
   heard(row: {
     peer_key: string;
     device: string;

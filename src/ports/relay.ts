@@ -64,9 +64,6 @@ export interface QueuePresence {
   card: Uint8Array | undefined;
 }
 
-/** Makes the client of one relay. */
-export type Relays = (origin: string) => Relay;
-
 /**
  * What a call to a relay rejects with. `message` is one line for a person: it names the relay and what it did, never a
  * key, a whole queue name or a body.

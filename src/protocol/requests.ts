@@ -218,6 +218,14 @@ export const statusFields = {
   sender: { kind: 'text', max: limits.idCharactersMax, about: 'local, or the public key of another machine' },
 } as const satisfies Fields;
 
+export const pendingFields = {
+  discard: {
+    kind: 'text',
+    max: limits.idCharactersMax,
+    about: 'end the way of this message: it goes out no more',
+  },
+} as const satisfies Fields;
+
 export const failedFields = {
   action: {
     kind: 'choice',

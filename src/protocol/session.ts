@@ -27,9 +27,9 @@ export function nameable(kind: AdapterKind): boolean {
 }
 
 /** What a sender learns about the recipient after the commit; observed, never stored. */
-export type Presence = 'live' | 'deaf' | 'away' | 'gone' | 'unknown' | 'not_checked';
+export type Presence = 'live' | 'full' | 'deaf' | 'away' | 'gone' | 'unknown' | 'not_checked';
 
-const presenceOrder: readonly Presence[] = ['live', 'deaf', 'away', 'gone'];
+const presenceOrder: readonly Presence[] = ['live', 'full', 'deaf', 'away', 'gone'];
 
 /** A principal shows the best of its sessions. */
 export function bestPresence(all: readonly Presence[]): Presence {

@@ -11,95 +11,89 @@ interface Poll {
   wake: () => void;
 }
 
-export interface Polls {
-  /** How many are under way. */
-  readonly open: number;
+const nothing: Lease = { items: [], more: false };
+
+export class Polls {
+  readonly #store: Pick<QueueStore, 'lease' | 'watch'>;
+  readonly #clock: Clock;
+  /** The oldest of each queue first. */
+  readonly #queues = new Map<string, Set<Poll>>();
+  #over = false;
+
+  constructor(store: Pick<QueueStore, 'lease' | 'watch'>, clock: Clock) {
+    this.#store = store;
+    this.#clock = clock;
+  }
+
   /**
    * @param gone calls back when its client goes away
    * @returns nothing but an empty answer where it was ended: by a fifth one of its queue, or by `endAll`
    */
-  poll(
+  async poll(
     queue: string,
-    options: { waitMs: number; countMax: number },
+    { waitMs, countMax }: { waitMs: number; countMax: number },
     gone: (end: () => void) => void,
-  ): Promise<Lease>;
-  /** Ends all, and each later one at once. */
-  endAll(): void;
-}
-
-const nothing: Lease = { items: [], more: false };
-
-export function pollsOf(store: Pick<QueueStore, 'lease' | 'watch'>, clock: Clock): Polls {
-  const queues = new Map<string, Set<Poll>>();
-  let open = 0;
-  let over = false;
-
-  const end = (poll: Poll): void => {
-    poll.ended = true;
-    poll.wake();
-  };
-
-  const enter = (queue: string): Poll => {
-    const polls = queues.get(queue) ?? new Set();
-    queues.set(queue, polls);
-    for (const oldest of polls) {
-      if (polls.size < relayLimits.pollsOfQueueMax) break;
-      polls.delete(oldest);
-      end(oldest);
+  ): Promise<Lease> {
+    const poll = this.#enter(queue);
+    gone(() => end(poll));
+    try {
+      return await this.#run(queue, poll, { untilMs: this.#clock.elapsedMs() + waitMs, countMax });
+    } finally {
+      this.#leave(queue, poll);
     }
-    const poll: Poll = { ended: over, wake: () => {} };
-    polls.add(poll);
-    open += 1;
-    return poll;
-  };
+  }
 
-  const leave = (queue: string, poll: Poll): void => {
-    open -= 1;
-    const polls = queues.get(queue);
-    polls?.delete(poll);
-    if (polls?.size === 0) queues.delete(queue);
-  };
+  /** Ends all, and each later one at once. */
+  endAll(): void {
+    this.#over = true;
+    for (const polls of this.#queues.values()) for (const poll of polls) end(poll);
+  }
 
-  const run = async (
+  async #run(
     queue: string,
     poll: Poll,
     { untilMs, countMax }: { untilMs: number; countMax: number },
-  ): Promise<Lease> => {
+  ): Promise<Lease> {
     for (;;) {
       const woken = new Promise<void>((resolve) => {
         poll.wake = resolve;
       });
-      const unwatch = store.watch(queue, poll.wake);
+      const unwatch = this.#store.watch(queue, poll.wake);
       try {
         if (poll.ended) return nothing;
-        const lease = await store.lease(queue, { countMax, bytesMax: relayLimits.pollBytesMax });
-        const leftMs = untilMs - clock.elapsedMs();
+        const lease = await this.#store.lease(queue, { countMax, bytesMax: relayLimits.pollBytesMax });
+        const leftMs = untilMs - this.#clock.elapsedMs();
         if (lease.items.length > 0 || leftMs <= 0) return lease;
-        const cancel = clock.after(leftMs, poll.wake);
+        const cancel = this.#clock.after(leftMs, poll.wake);
         await woken;
         cancel();
       } finally {
         unwatch();
       }
     }
-  };
+  }
 
-  return {
-    get open() {
-      return open;
-    },
-    poll: async (queue, { waitMs, countMax }, gone) => {
-      const poll = enter(queue);
-      gone(() => end(poll));
-      try {
-        return await run(queue, poll, { untilMs: clock.elapsedMs() + waitMs, countMax });
-      } finally {
-        leave(queue, poll);
-      }
-    },
-    endAll: () => {
-      over = true;
-      for (const polls of queues.values()) for (const poll of polls) end(poll);
-    },
-  };
+  #enter(queue: string): Poll {
+    const polls = this.#queues.get(queue) ?? new Set();
+    this.#queues.set(queue, polls);
+    for (const oldest of polls) {
+      if (polls.size < relayLimits.pollsOfQueueMax) break;
+      polls.delete(oldest);
+      end(oldest);
+    }
+    const poll: Poll = { ended: this.#over, wake: () => {} };
+    polls.add(poll);
+    return poll;
+  }
+
+  #leave(queue: string, poll: Poll): void {
+    const polls = this.#queues.get(queue);
+    polls?.delete(poll);
+    if (polls?.size === 0) this.#queues.delete(queue);
+  }
+}
+
+function end(poll: Poll): void {
+  poll.ended = true;
+  poll.wake();
 }

@@ -33,7 +33,7 @@ export function relayApp(parts: RelayParts): Hono<{ Bindings: HttpBindings }> {
     if (c.req.header('origin') !== undefined)
       return refuse(new Refused('forbidden', 'a relay is no place for browsers'));
     if (!isPath(url.split('?', 1)[0] as string))
-      return refuse(new Refused('bad_request', 'no path of a relay looks so'));
+      return refuse(url.startsWith('/v1/') ? malformed() : nowhere());
     if (c.req.method === 'HEAD') return refuse(notAllowed());
     await next();
     if (parts.ending()) c.res.headers.set('connection', 'close');
@@ -47,7 +47,7 @@ export function relayApp(parts: RelayParts): Hono<{ Bindings: HttpBindings }> {
       });
     app.all(path, () => refuse(notAllowed()));
   }
-  app.notFound(() => refuse(new Refused('not_found', 'there is nothing here')));
+  app.notFound(() => refuse(nowhere()));
   app.onError((error) => {
     parts.failed(error);
     return refuse(new Refused('store_unavailable', 'the relay cannot do it now'));
@@ -56,6 +56,8 @@ export function relayApp(parts: RelayParts): Hono<{ Bindings: HttpBindings }> {
 }
 
 const notAllowed = (): Refused => new Refused('method_not_allowed', 'not by this method');
+const malformed = (): Refused => new Refused('bad_request', 'no path of a relay looks so');
+const nowhere = (): Refused => new Refused('not_found', 'there is nothing here');
 const noQueue = (): Refused => new Refused('not_found', 'there is no such queue');
 
 type Handler = (c: Asked) => Answer | Promise<Answer>;

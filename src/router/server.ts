@@ -24,6 +24,8 @@ export interface RouterOptions {
   log: Log;
   pid: number;
   version: string;
+  /** What `status` says beside that. */
+  more?: () => object;
   /** Called by an authenticated `stop`, and where a newer host was refused. */
   stop(why: StopCause): void;
 }
@@ -39,7 +41,7 @@ export interface RouterServer {
   close(): Promise<void>;
 }
 
-export function routerServer({ ports, token, log, pid, version, stop }: RouterOptions): RouterServer {
+export function routerServer({ ports, token, log, pid, version, more, stop }: RouterOptions): RouterServer {
   const { hostOutcomeWaitMs } = ports;
   assert(
     hostOutcomeWaitMs >= limits.hostOutcomeWaitMsMin && hostOutcomeWaitMs <= limits.hostOutcomeWaitMsMax,
@@ -51,7 +53,11 @@ export function routerServer({ ports, token, log, pid, version, stop }: RouterOp
     ...ports,
     hand: (connection, handOff) => connections.hand(connection, handOff),
   };
-  const describe = (): object => ({ pid, uptime_ms: Math.round(ports.clock.elapsedMs() - startedMs) });
+  const describe = (): object => ({
+    pid,
+    uptime_ms: Math.round(ports.clock.elapsedMs() - startedMs),
+    ...more?.(),
+  });
   const context: RouterContext = { board, connections, token, log, version, stop, describe };
   const sockets = new Set<Socket>();
   const dispatches = new Dispatches(context);

@@ -9,6 +9,7 @@ import type { Tx } from '../ports/store.ts';
 import { envelopeOf } from '../protocol/delivery.ts';
 import { type Json, utf8Bytes } from '../protocol/json.ts';
 import { limits } from '../protocol/limits.ts';
+import { takesNoMore } from './attempts.ts';
 import { namesOf } from './principals.ts';
 
 export interface Target {
@@ -59,7 +60,7 @@ export function sessionTarget(
   if (!stored.attention || !stored.waiting)
     return { answer: { delivered: true, quieted: quietedAs(stored) } };
   if (live.bell === 'none') return not('no_bell');
-  if (isBusy(tx, live)) return not('busy');
+  if (takesNoMore(tx, live)) return not('busy');
   const full = takesWhole(live) ? whole : undefined;
   return { connection: live, sessionRoot: firstOf(ids), ...(full !== undefined && { full }) };
 }
@@ -82,7 +83,7 @@ export function principalTarget(tx: Tx, stored: StoredMessage, nowMs: number): F
   const full = takesWhole(live) && !isRemote(stored) ? wholeOf(tx, stored) : undefined;
   const sessionRoot = firstOf(tx.identity.chain(live.session_id));
   if (full === undefined && currentReservation(tx, sessionRoot, nowMs) !== undefined) return not('covered');
-  if (isBusy(tx, live)) return not('busy');
+  if (takesNoMore(tx, live)) return not('busy');
   return { connection: live, sessionRoot, ...(full !== undefined && { full }) };
 }
 
@@ -110,10 +111,6 @@ function wholeOf(tx: Tx, { message }: StoredMessage): Json | undefined {
   const envelope = envelopeOf(message, payload) as unknown as Json;
   return utf8Bytes(JSON.stringify(envelope)) <= limits.nativeEnvelopeBytesMax ? envelope : undefined;
 }
-
-/** Counted where attempts are written, so that no burst passes the limit. */
-const isBusy = (tx: Tx, connection: ConnectionRow): boolean =>
-  tx.attempts.unfinishedOf(connection.connection_id).length >= limits.handOffsPendingMax;
 
 function liveUnder(
   tx: Tx,

@@ -20,18 +20,22 @@ export function devices(database: Database): Devices {
     heard: ({ peer_key, device, heard_ms, route }) => {
       database.run(
         `INSERT INTO peer_device (peer_key, device, heard_ms) VALUES (?, ?, ?)
-         ON CONFLICT (peer_key, device) DO UPDATE SET heard_ms = excluded.heard_ms`,
+         ON CONFLICT (peer_key, device) DO UPDATE SET heard_ms = max(heard_ms, excluded.heard_ms)`,
         peer_key,
         device,
         heard_ms,
       );
       if (route !== undefined)
         database.run(
-          'UPDATE peer_device SET relays = ?, suites = ? WHERE peer_key = ? AND device = ?',
-          JSON.stringify(route.relays),
-          JSON.stringify(route.suites),
-          peer_key,
-          device,
+          `UPDATE peer_device SET relays = :relays, suites = :suites, route_ms = :heard_ms
+           WHERE peer_key = :peer_key AND device = :device AND route_ms <= :heard_ms`,
+          {
+            relays: JSON.stringify(route.relays),
+            suites: JSON.stringify(route.suites),
+            heard_ms,
+            peer_key,
+            device,
+          },
         );
     },
     looked: ({ peer_key, device, looked_ms, age_ms, gone }) => {

@@ -148,9 +148,30 @@ function linkFacts(database: Database, nowMs: number): LinkFacts {
     since,
   );
   return {
+    outbox: outboxFacts(database),
     refused: gate(database).counts(),
     stale: stale.map(({ peer_key }) => peer_key as string),
     looped: looped?.chains as number,
+  };
+}
+
+function outboxFacts(database: Database): LinkFacts['outbox'] {
+  const count = database.get('SELECT count(*) AS count FROM outbox WHERE ended_at IS NULL')?.count as number;
+  const oldest = database.get(
+    `SELECT m.created_at, o.peer_key,
+       EXISTS (SELECT 1 FROM outbox_post p WHERE p.message_id = o.message_id AND p.accepted_ms IS NOT NULL) AS relayed,
+       (SELECT p.last_error FROM outbox_post p WHERE p.message_id = o.message_id AND p.last_error IS NOT NULL LIMIT 1) AS last_error
+     FROM outbox o JOIN message m ON m.message_id = o.message_id WHERE o.ended_at IS NULL ORDER BY o.seq LIMIT 1`,
+  );
+  if (oldest === undefined) return { count };
+  return {
+    count,
+    oldest: {
+      created_at: instantOf(oldest.created_at as string),
+      peer_key: oldest.peer_key as string,
+      relayed: oldest.relayed === 1,
+      last_error: oldest.last_error as string | null,
+    },
   };
 }
 

@@ -104,6 +104,17 @@ export function messages(database: Database, now: () => string): Messages {
       );
       return row && storedOf(row, now());
     },
+    newestTakenIn: (sessionIds, since) => {
+      const row = database.get(
+        `SELECT d.delivery_id FROM receipt r JOIN delivery d ON d.delivery_id = r.delivery_id
+         WHERE r.receipt_kind = 'intake' AND r.recorded_at >= ?
+           AND r.caller_session IS NOT NULL AND r.caller_session IN (SELECT value FROM json_each(?))
+         ORDER BY r.recorded_at DESC, r.seq DESC LIMIT 1`,
+        since,
+        JSON.stringify(sessionIds),
+      );
+      return row && select('d.delivery_id = ?', row.delivery_id as string);
+    },
     originsOf: (originId, count) =>
       database
         .all(

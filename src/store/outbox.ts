@@ -3,7 +3,8 @@
 import type { Outbox, OutboxPost, OutboxRow } from '../ports/peers.ts';
 import { type Database, literal, type Row } from './database.ts';
 
-const columns = 'o.seq, o.message_id, o.peer_key, o.wire_id, o.secret, o.device, o.expires_ms, o.ended_at';
+const columns = `o.seq, o.message_id, o.peer_key, o.wire_id, o.secret, o.device, o.expires_ms, o.ended_at,
+  (SELECT d.delivery_id FROM delivery d WHERE d.message_id = o.message_id) AS delivery_id`;
 const postColumns =
   'p.message_id, p.relay, p.device, p.attempts, p.failures, p.accepts, p.next_ms, p.accepted_ms, p.parked, p.last_error';
 
@@ -82,10 +83,21 @@ const heldUp = `
   WHERE q.relay = p.relay AND q.device = p.device AND q.accepted_ms IS NULL AND q.parked = 0 AND q.next_ms > :nowMs
     AND x.peer_key = o.peer_key AND x.seq < o.seq`;
 
-type Posts = Pick<Outbox, 'posts' | 'putPost' | 'dropPosts' | 'due' | 'relays' | 'nextDueMs' | 'hurry'>;
+type Posts = Pick<
+  Outbox,
+  'post' | 'posts' | 'putPost' | 'dropPosts' | 'due' | 'relays' | 'nextDueMs' | 'hurry'
+>;
 
 function posts(database: Database): Posts {
   return {
+    post: (messageId, relay) => {
+      const row = database.get(
+        `SELECT ${postColumns} FROM outbox_post p WHERE p.message_id = ? AND p.relay = ?`,
+        messageId,
+        relay,
+      );
+      return row && postOf(row);
+    },
     posts: (messageId) =>
       database
         .all(`SELECT ${postColumns} FROM outbox_post p WHERE p.message_id = ? ORDER BY p.relay`, messageId)
@@ -120,7 +132,7 @@ function posts(database: Database): Posts {
       )?.next ?? undefined) as number | undefined,
     hurry: (peerKey, device, nowMs) => {
       database.run(
-        `UPDATE outbox_post SET next_ms = :nowMs WHERE next_ms > :nowMs AND device = :device AND message_id IN
+        `UPDATE outbox_post SET next_ms = :nowMs WHERE next_ms > :nowMs AND accepted_ms IS NOT NULL AND device = :device AND message_id IN
            (SELECT message_id FROM outbox WHERE peer_key = :peerKey AND ended_at IS NULL)`,
         { peerKey, device, nowMs },
       );

@@ -5,15 +5,17 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { signRecord, verifyRecord } from '../../src/crypto/record.ts';
 import { suitesKnown } from '../../src/crypto/seal-suites.ts';
+import { endForPeer } from '../../src/peers/carry.ts';
 import { dueJobs, jobAccepted, jobRecord } from '../../src/peers/control.ts';
 import { createIdentity, showIdentity } from '../../src/peers/identity.ts';
+import { ask } from '../../src/peers/pairing/ask.ts';
 import type { PairingGround } from '../../src/peers/pairing/ground.ts';
 import { type ControlRecord, takeControl } from '../../src/peers/pairing/take.ts';
 import { accountOf, identityFile } from '../../src/platform/account.ts';
 import { policyFileAt } from '../../src/platform/policy-file.ts';
 import type { PolicyFile } from '../../src/ports/account.ts';
 import type { ControlJob } from '../../src/ports/pairing.ts';
-import type { Store } from '../../src/ports/store.ts';
+import type { Store, Tx } from '../../src/ports/store.ts';
 import { readFields } from '../../src/protocol/wire/decode.ts';
 import type { WireRecord } from '../../src/protocol/wire/record.ts';
 import { takeFile } from '../../src/store/lock.ts';
@@ -61,8 +63,9 @@ export class TestAccount implements PairingGround {
     return this.#store as Store;
   }
 
-  endOutbox(_tx: unknown, key: string): void {
+  endOutbox(tx: Tx, key: string): void {
     this.ended.push(key);
+    endForPeer(tx, this, key);
   }
 
   /** As a process that begins: opened anew where it was open before. */
@@ -177,4 +180,32 @@ export async function openAccount(clock: FakeClock, name?: string): Promise<Test
 export async function openTwo(): Promise<{ clock: FakeClock; a: TestAccount; b: TestAccount }> {
   const clock = new FakeClock();
   return { clock, a: await openAccount(clock, 'alice-laptop'), b: await openAccount(clock, 'bob') };
+}
+
+/** What the sessions of an account are still to be rung for, as one that is not live yet sees it. */
+export const noticesOf = (of: TestAccount) => of.store.read((tx) => tx.pairing.notices.waiting('nobody'));
+
+/** A request from an account, as it would arrive now. */
+export async function requestOf(from: TestAccount, to: TestAccount) {
+  const isPeer = ok(from.account.policy()).of(to.key) !== undefined;
+  ok(
+    await ask(from, { target: await to.address(), ...(!isPeer && { name: `peer ${to.key}`.slice(0, 40) }) }),
+  );
+  const sent = await from.send();
+  return sent.find(({ record }) => record.type === 'pair_request') as {
+    record: ControlRecord;
+  };
+}
+
+/** An acceptance that nobody need have asked for. */
+export async function acceptanceFrom(from: TestAccount, to: TestAccount, request_id?: string) {
+  const scratch = await requestOf(from, to);
+  const { record } = scratch as {
+    record: Extract<ControlRecord, { type: 'pair_request' }>;
+  };
+  return {
+    ...record,
+    type: 'pair_accept' as const,
+    fields: { ...record.fields, request_id: request_id ?? record.id },
+  };
 }

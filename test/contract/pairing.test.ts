@@ -4,14 +4,11 @@
 import { writeFileSync } from 'node:fs';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { fingerprint, pairCode } from '../../src/crypto/fingerprint.ts';
-import { showIdentity } from '../../src/peers/identity.ts';
 import { accept } from '../../src/peers/pairing/accept.ts';
 import { add } from '../../src/peers/pairing/add.ts';
-import { announceRoute } from '../../src/peers/pairing/announce.ts';
 import { ask } from '../../src/peers/pairing/ask.ts';
 import { list } from '../../src/peers/pairing/list.ts';
 import { reject } from '../../src/peers/pairing/reject.ts';
-import { remove } from '../../src/peers/pairing/remove.ts';
 import { requests } from '../../src/peers/pairing/requests.ts';
 import { takeControl } from '../../src/peers/pairing/take.ts';
 import type { Store } from '../../src/ports/store.ts';
@@ -19,7 +16,7 @@ import { Fault, Refusal } from '../../src/protocol/errors.ts';
 import { limits } from '../../src/protocol/limits.ts';
 import { renderPairingNotice } from '../../src/protocol/pairing-notice.ts';
 import { requestsText } from '../../src/surfaces/cli/peer-texts.ts';
-import { openAccount, openTwo, type TestAccount } from './accounts.ts';
+import { acceptanceFrom, noticesOf, openAccount, openTwo, requestOf, type TestAccount } from './accounts.ts';
 import type { FakeClock } from './clock.ts';
 import { ok, refused } from './desk.ts';
 
@@ -33,6 +30,7 @@ beforeEach(async () => {
   ({ clock, a, b } = await openTwo());
 });
 
+const notices = noticesOf;
 const pending = async (of: TestAccount) => ok(await requests(of, { byOperator: false })).requests;
 const asks = async (from = a, to = b, name = 'bob') =>
   ok(await ask(from, { target: await to.address(), name }));
@@ -45,12 +43,6 @@ async function exchange(): Promise<void> {
     await b.take(await a.send());
     await a.take(await b.send());
   }
-}
-async function pairUp(): Promise<void> {
-  await asks();
-  await exchange();
-  await accepts();
-  await exchange();
 }
 
 describe('pairing', () => {
@@ -161,7 +153,7 @@ describe('a request', () => {
     expect(await b.send()).toEqual([]);
   });
 
-  it('[PEER-025] of a peer changes no policy and rings nobody: it is confirmed again, and routes are known', async () => {
+  it('of a peer changes no policy and rings nobody: it is confirmed again, and routes are known', async () => {
     await asks();
     await exchange();
     await accepts();
@@ -491,140 +483,6 @@ describe('an acceptance', () => {
   });
 });
 
-describe('adding and removing by hand', () => {
-  it('[PEER-016] the same again changes nothing; another key or another name is a conflict, and nothing is rekeyed', async () => {
-    const carol = await openAccount(clock);
-    ok(await add(a, { name: 'bob', key: b.key }));
-    const text = a.policyText;
-    ok(await add(a, { name: 'bob', key: b.key }));
-    ok(await add(a, { name: 'BOB', key: b.key }));
-    expect(refused(await add(a, { name: 'bob', key: carol.key })).code).toBe('conflict');
-    expect(refused(await add(a, { name: 'Bob', key: carol.key })).code).toBe('conflict');
-    expect(refused(await add(a, { name: 'robert', key: b.key })).code).toBe('conflict');
-    expect(refused(await add(a, { name: 'me', key: a.key })).code).toBe('invalid_request');
-    expect(refused(await add(a, { name: 'x', key: 'x'.repeat(43) })).code).toBe('invalid_request');
-    expect(a.policyText).toBe(text);
-  });
-
-  it('ends what was on its way, forgets where it was reached, and answers unknown_peer where there is none', async () => {
-    await pairUp();
-    expect(ok(await remove(a, { name: 'BOB' }))).toEqual({ name: 'bob', key: b.key });
-    expect([a.peers, a.ended, devicesOf(a, b)]).toEqual([{}, [b.key], []]);
-    expect(refused(await remove(a, { name: 'bob' })).code).toBe('unknown_peer');
-    expect(refused(await remove(a, { name: b.key })).code).toBe('unknown_peer');
-  });
-
-  it('[PEER-105] with --rotate leaves the queue, and the peers that remain follow', async () => {
-    const carol = await openAccount(clock);
-    await pairUp();
-    ok(await ask(carol, { target: await a.address(), name: 'alice' }));
-    await a.take(await carol.send());
-    ok(await accept(a, { key: carol.key, name: 'carol' }));
-    await carol.take(await a.send());
-    const before = place(a)?.device as string;
-    const { device } = ok(await remove(a, { name: 'bob', rotate: true }));
-    expect(device).toMatch(/^[0-9a-f]{32}$/);
-    expect(device).not.toBe(before);
-    expect(place(a)?.device).toBe(device);
-    expect(a.store.read((tx) => tx.places.retired())).toEqual([`${a.key}.${before}`]);
-    const told = await a.send();
-    expect(told).toMatchObject([
-      {
-        queue: `${carol.key}.${place(carol)?.device}`,
-        record: { type: 'route', fields: { from_device: device } },
-      },
-    ]);
-    await clock.advance(1);
-    await carol.take(told);
-    expect(devicesOf(carol, a)[0]).toMatchObject({ device, relays: a.relays });
-    // Also when the relays are others.
-    expect(ok(await announceRoute(a, [1]))).toBe(false);
-    expect(ok(await announceRoute(a, [1]))).toBe(false);
-    a.relays = ['https://new.example'];
-    expect(ok(await announceRoute(a, [1]))).toBe(true);
-    await carol.take(await a.send());
-    expect(devicesOf(carol, a)[0]).toMatchObject({ device, relays: ['https://new.example'] });
-    expect(ok(await announceRoute(a, [1]))).toBe(false);
-    // Of a stranger a route says nothing.
-    const route = { ...told[0]?.record, from: b.key } as never;
-    expect(await takeControl(carol, route, 'device')).toBe('done');
-    expect(devicesOf(carol, b)).toEqual([]);
-  });
-
-  it('that was cut off after the policy changed is completed by the key', async () => {
-    await pairUp();
-    const { store } = a;
-    const broken: Store = { ...store, write: () => Promise.reject(new Fault('store_full', 'no space')) };
-    const failing = Object.create(a, { store: { value: broken } }) as TestAccount;
-    await expect(remove(failing, { name: 'bob' })).rejects.toMatchObject({
-      code: 'store_full',
-      message: expect.stringContaining(`remove ${b.key} to do so`),
-    });
-    expect([a.peers, devicesOf(a, b).length]).toEqual([{}, 1]);
-    ok(await remove(a, { name: b.key }));
-    expect([a.ended, devicesOf(a, b)]).toEqual([[b.key], []]);
-  });
-});
-
-describe('the list', () => {
-  it('takes a peer by its name in any case and by its exact key', async () => {
-    for (const name of ['bob', 'BOB', 'bOb', b.key]) {
-      ok(await add(a, { name: 'Bob', key: b.key }));
-      expect(ok(await remove(a, { name })).name).toBe('Bob');
-    }
-    ok(await add(a, { name: 'Bob', key: b.key }));
-    for (const name of ['bo', 'bob2', b.key.toLowerCase(), b.key.slice(0, 42)])
-      expect([name, refused(await remove(a, { name })).code]).toEqual([name, 'unknown_peer']);
-    // Named like another one's key.
-    const carol = await openAccount(clock);
-    ok(await add(a, { name: b.key, key: carol.key }));
-    expect(refused(await remove(a, { name: b.key })).code).toBe('ambiguous_peer');
-  });
-
-  it('says of each peer what is known, of each that was asked whether a relay has it, and what the gate refused', async () => {
-    await pairUp();
-    const carol = await openAccount(clock);
-    ok(await add(a, { name: 'carol', key: carol.key }));
-    ok(await ask(a, { target: await (await openAccount(clock)).address(), name: 'dora' }));
-    await a.store.write((tx) => tx.gate.refused('authorised', new Date(clock.nowMs()).toISOString()));
-    const shown = ok(list(a));
-    expect(shown).toMatchObject({
-      key: a.key,
-      peers: [
-        { name: 'bob', key: b.key, state: 'away', devices: [{ device: place(b)?.device, relays: b.relays }] },
-        { name: 'carol', state: 'unknown', last_heard_at: null, devices: [] },
-      ],
-      asked: [{ name: 'dora', sent: false }],
-      requests: 0,
-      refused: [{ step: 'authorised', count: 1 }],
-    });
-    await a.send();
-    expect(ok(list(a)).asked).toMatchObject([{ name: 'dora', sent: true }]);
-  });
-});
-
-describe('the door', () => {
-  it('is another one after --new-door, and the old one is to be purged', async () => {
-    const first = ok(await showIdentity(a, { newDoor: false }));
-    expect(ok(await showIdentity(a, { newDoor: false }))).toEqual(first);
-    const second = ok(await showIdentity(a, { newDoor: true }));
-    expect(second).toMatchObject({ key: first.key, device: first.device, fingerprint: first.fingerprint });
-    expect(second.door).not.toBe(first.door);
-    expect(a.store.read((tx) => tx.places.retired())).toEqual([`${a.key}.${first.door}`]);
-    // Whoever asks at the old one reaches nobody.
-    ok(await ask(b, { target: first.address as string, name: 'alice' }));
-    expect(await a.take(await b.send())).toEqual([]);
-  });
-
-  it('takes no route', async () => {
-    await pairUp();
-    const route = { ...(await acceptanceFrom(b, a)), type: 'route' } as never;
-    const before = devicesOf(a, b);
-    expect(await takeControl(a, route, 'door')).toBe('done');
-    expect(devicesOf(a, b)).toEqual(before);
-  });
-});
-
 describe('without an identity', () => {
   it('nothing is asked, accepted or listed', async () => {
     writeFileSync(a.files.keyFile, 'no key\n');
@@ -639,33 +497,6 @@ describe('without an identity', () => {
       expect(answer).toBeInstanceOf(Refusal);
   });
 });
-
-const notices = (of: TestAccount) => of.store.read((tx) => tx.pairing.notices.waiting('nobody'));
-
-/** A request from an account, as it would arrive now. */
-async function requestOf(from: TestAccount, to: TestAccount) {
-  const isPeer = ok(from.account.policy()).of(to.key) !== undefined;
-  ok(
-    await ask(from, { target: await to.address(), ...(!isPeer && { name: `peer ${to.key}`.slice(0, 40) }) }),
-  );
-  const sent = await from.send();
-  return sent.find(({ record }) => record.type === 'pair_request') as {
-    record: Parameters<typeof takeControl>[1];
-  };
-}
-
-/** An acceptance that nobody need have asked for. */
-async function acceptanceFrom(from: TestAccount, to: TestAccount, request_id?: string) {
-  const scratch = await requestOf(from, to);
-  const { record } = scratch as {
-    record: Extract<Parameters<typeof takeControl>[1], { type: 'pair_request' }>;
-  };
-  return {
-    ...record,
-    type: 'pair_accept' as const,
-    fields: { ...record.fields, request_id: request_id ?? record.id },
-  };
-}
 
 /** Jobs to nobody, as many as there are places for. */
 const fill = (of: TestAccount, count: number) =>

@@ -52,8 +52,14 @@ async function fill(
       const delivery_id = `dlv_${id}`;
       tx.messages.insert({
         message: {
-          ...{ message_id: `msg_${id}`, delivery_id, event_id: `evt_${id}`, created_at },
-          ...{ project: 'shop', sender: 'alice', recipient: 'bob', target_kind: 'principal' },
+          message_id: `msg_${id}`,
+          delivery_id,
+          event_id: `evt_${id}`,
+          created_at,
+          project: 'shop',
+          sender: 'alice',
+          recipient: 'bob',
+          target_kind: 'principal',
           ...{ content_type: 'text/plain', privacy: 'private' },
           provenance: { transport: 'link', source_host: 'link', peer_key: alice.key },
           origin: { sender_key: alice.key, message_id: id, return_route: { device: alice.device } },

@@ -3,12 +3,15 @@
 
 import { isUsableKey, signerOf } from '../../src/crypto/ed25519.ts';
 import { keyBytes } from '../../src/crypto/key-text.ts';
+import { suitesKnown } from '../../src/crypto/seal-suites.ts';
 import type { Caller } from '../../src/mailbox/desk.ts';
 import { endForPeer } from '../../src/peers/carry.ts';
+import { announceRoute } from '../../src/peers/pairing/announce.ts';
 import { takeControl } from '../../src/peers/pairing/take.ts';
 import { ownPlace } from '../../src/peers/place.ts';
 import type { Account, Identity, PolicyFile } from '../../src/ports/account.ts';
 import type { Log } from '../../src/ports/log.ts';
+import type { Tx } from '../../src/ports/store.ts';
 import { Refusal, type Result } from '../../src/protocol/errors.ts';
 import type { Message } from '../../src/protocol/message.ts';
 import type { Policy, TrustedPeer } from '../../src/protocol/policy.ts';
@@ -29,7 +32,7 @@ export interface Machine extends Scene {
   peers: TrustedPeer[];
   /** Where set, the list cannot be read. */
   policyFault: Refusal | undefined;
-  link: Link | undefined;
+  running: Link | undefined;
   /** What its router was told to ring for. */
   rang: Message[];
   logged: { event: string; fields: unknown }[];
@@ -69,7 +72,7 @@ export class World {
       queue: `${identity.key}.${place.device}`,
       peers: [] as TrustedPeer[],
       policyFault: undefined as Refusal | undefined,
-      link: undefined as Link | undefined,
+      running: undefined as Link | undefined,
       rang: [] as Message[],
       logged: [] as { event: string; fields: unknown }[],
       account: {
@@ -77,12 +80,12 @@ export class World {
         policy: (): Result<Policy> => machine.policyFault ?? policyOf(machine.peers),
       },
       start: () => {
-        machine.link = this.#link(machine, own);
+        machine.running = this.#link(machine, own);
       },
       stop: async () => {
-        const { link } = machine;
-        machine.link = undefined;
-        await this.#through(link?.close());
+        const { running } = machine;
+        machine.running = undefined;
+        await this.#through(running?.close());
       },
     });
     this.machines.push(machine);
@@ -129,7 +132,12 @@ export class World {
       warn: (event, fields) => void machine.logged.push({ event, fields }),
     };
     const relays = own.map(({ origin }) => origin);
-    const policyFile = policyFileOf(machine);
+    const pairing = {
+      ...machine,
+      policyFile: policyFileOf(machine),
+      relays,
+      endOutbox: (tx: Tx, key: string) => void endForPeer(tx, machine, key),
+    };
     return new Link({
       ...machine,
       log,
@@ -139,12 +147,8 @@ export class World {
         if (relay === undefined) throw new Error(`no relay ${origin}`);
         return relay.client(signer);
       },
-      control: (record, via) =>
-        takeControl(
-          { ...machine, policyFile, relays, endOutbox: (tx, key) => void endForPeer(tx, machine, key) },
-          record,
-          via,
-        ),
+      control: (record, via) => takeControl(pairing, record, via),
+      announce: () => announceRoute(pairing, suitesKnown),
       ringFor: (message) => void machine.rang.push(message),
     });
   }
@@ -163,6 +167,8 @@ function policyOf(peers: readonly TrustedPeer[]): Result<Policy> {
 const policyFileOf = (machine: Machine): PolicyFile => ({
   add: async ({ name, key }) => {
     const peer = { name, key, receipts: true };
+    if (machine.peers.some((one) => one.name === name && one.key !== key))
+      return new Refusal('conflict', 'the name of another key');
     if (!machine.peers.some((one) => one.key === key)) machine.peers.push(peer);
     return peer;
   },

@@ -38,6 +38,13 @@ describe('postbell mcp', () => {
       'get_my_session_id',
       'set_summary',
       'cancel_task',
+      'list_peers',
+      'list_pair_requests',
+      'request_pair',
+      'accept_pair',
+      'reject_pair',
+      'add_peer',
+      'remove_peer',
     ]);
     for (const { inputSchema } of tools)
       expect(inputSchema).toMatchObject({ type: 'object', additionalProperties: false });

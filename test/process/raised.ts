@@ -61,6 +61,7 @@ const sending =
   (over: object): Raised['asked'] =>
   ({ project }) =>
     message('send', { ...letter, project, ...over });
+const peerKey = 'IVL40Zt5HSRFMkLhXy6rbLfP-ntqXtMAl5YOBpiB2xI';
 const nothing = (): void => {};
 const typing = (...words: string[]): Pick<Raised, 'asked' | 'only'> => ({
   asked: () => ({ words }),
@@ -151,6 +152,19 @@ export const raised = {
       const reply_to = await answers(place, 31, 'chain');
       return sending({ idempotency_key: 'chain more', recipient: 'chain', reply_to })(place);
     },
+  },
+  identity_unavailable: { asked: () => ({ words: ['identity', 'show'], tool: 'list_peers' }) },
+  operator_required: {
+    asked: () => ({
+      words: ['peer', 'add', 'bob', peerKey],
+      tool: 'add_peer',
+      arguments: { name: 'bob', key: peerKey },
+    }),
+  },
+  unknown_peer: {
+    own: (home) => answer(home.env, home.project, ['identity', 'create', '--json']),
+    asked: () => ({ words: [], tool: 'remove_peer', arguments: { name: 'nobody' } }),
+    only: 'mcp',
   },
   not_found: {
     asked: () => ({
@@ -263,6 +277,10 @@ export const raised = {
 
 /** Codes that only the router's frames, attempts or a host's process carry, and the tests that raise them. */
 export const elsewhere = {
+  ambiguous_peer: 'contract/peer-list.test.ts',
+  conflict: 'contract/pairing.test.ts',
+  outbox_full: 'contract/pairing.test.ts',
+  peer_not_paired: 'contract/peer-list.test.ts',
   router_outdated: 'process/outdated.test.ts',
   stale_generation: 'contract/sessions.test.ts',
   session_identity_conflict: 'contract/sessions.test.ts',

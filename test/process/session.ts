@@ -34,7 +34,13 @@ export function openSession(
 export function openOther(
   home: Home,
   more: Env,
-  other: { words?: string[]; roots?: readonly string[] | 'untold'; plain?: boolean; name?: string },
+  other: {
+    words?: string[];
+    roots?: readonly string[] | 'untold';
+    plain?: boolean;
+    name?: string;
+    person?: Person;
+  },
 ): Promise<Session> {
   const { words = [], plain = false, ...client } = other;
   return connectSession(home, more, { start: startOf(['mcp', ...words], plain), ...client });
@@ -48,6 +54,9 @@ export const openStarted = (
   name: string,
 ): Promise<Session> => connectSession(home, more, { start, name });
 
+/** At the client: what is typed where the server has him asked; undefined where he declines. */
+export type Person = (message: string, field: string) => string | undefined;
+
 async function connectSession(
   home: Home,
   more: Env,
@@ -55,7 +64,8 @@ async function connectSession(
     start,
     roots,
     name = 'test-host',
-  }: { start: [string, string[]]; roots?: readonly string[] | 'untold'; name?: string },
+    person,
+  }: { start: [string, string[]]; roots?: readonly string[] | 'untold'; name?: string; person?: Person },
 ): Promise<Session> {
   const [file, args] = start;
   const env = { ...home.env, CLAUDE_PROJECT_DIR: home.project, ...more };
@@ -64,8 +74,15 @@ async function connectSession(
   transport.stderr?.on('data', (chunk: Buffer) => (stderr += chunk.toString('utf8')));
   const client = new Client(
     { name, version: '1' },
-    roots === undefined ? {} : { capabilities: { roots: {} } },
+    { capabilities: { ...(roots && { roots: {} }), ...(person && { elicitation: {} }) } },
   );
+  if (person !== undefined)
+    client.setRequestHandler('elicitation/create', ({ params }) => {
+      const { properties } = (params as { requestedSchema: { properties: object } }).requestedSchema;
+      const [field] = Object.keys(properties) as [string];
+      const typed = person(params.message, field);
+      return typed === undefined ? { action: 'decline' } : { action: 'accept', content: { [field]: typed } };
+    });
   if (roots !== undefined)
     client.setRequestHandler('roots/list', () => {
       if (roots === 'untold') throw new Error('not today');

@@ -302,7 +302,7 @@ export function queueContract(name: string, open: (clock: FakeClock) => Promise<
         expect(idsOf(await lease())).toEqual([3]);
       });
 
-      it('is kept three days after the last drain, and the registration thirty', async () => {
+      it('is kept three days after the last drain, and the registration thirty [REL-036]', async () => {
         await within(store.putCard(queue, new Uint8Array([1])));
         await clock.advance(2 * dayMs);
         await within(store.drain(queue));

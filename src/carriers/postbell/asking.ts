@@ -5,7 +5,7 @@ import type { Clock } from '../../ports/clock.ts';
 import type { Random } from '../../ports/random.ts';
 import { RelayFailure, type Signer } from '../../ports/relay.ts';
 import { isObject } from '../../protocol/json.ts';
-import { type Answered, exchangeWith } from './exchange.ts';
+import { type Answered, exchangeWith, type Resolve } from './exchange.ts';
 
 const answerMs = 30_000;
 
@@ -16,6 +16,8 @@ export interface RelayClientOptions {
   random: Random;
   /** `anywhere` for what the operator listed. */
   mayReach: 'anywhere' | 'public';
+  /** How names are looked up; as the system does, unless told otherwise. */
+  resolve?: Resolve;
 }
 
 export interface Call {
@@ -33,8 +35,8 @@ export interface Call {
 /** Asks; rejects with `RelayFailure`. */
 export type Ask = (call: Call) => Promise<Record<string, unknown>>;
 
-export function askerOf({ origin, signer, clock, random, mayReach }: RelayClientOptions): Ask {
-  const exchange = exchangeWith(origin, mayReach, clock);
+export function askerOf({ origin, signer, clock, random, mayReach, resolve }: RelayClientOptions): Ask {
+  const exchange = exchangeWith(origin, mayReach, clock, resolve);
   const authority = new URL(origin).host;
   /** By how much this relay's clock is ahead of ours: for its own requests only, never for what is said of messages. */
   let aheadMs = 0;
@@ -76,7 +78,7 @@ export function askerOf({ origin, signer, clock, random, mayReach }: RelayClient
       aheadMs = offMs;
       answered = await once(call);
     }
-    return valueOf(origin, answered, aheadMs);
+    return valueIn(origin, answered, aheadMs);
   };
 }
 
@@ -91,7 +93,7 @@ function clockOff({ status, value }: Answered, nowMs: number): number | undefine
   return typeof now === 'number' && Number.isFinite(now) ? now - nowMs : undefined;
 }
 
-function valueOf(origin: string, { status, value }: Answered, aheadMs: number): Record<string, unknown> {
+function valueIn(origin: string, { status, value }: Answered, aheadMs: number): Record<string, unknown> {
   if (!isObject(value)) throw foreign(origin, 'does not answer with an object');
   if (status >= 200 && status < 300) return value;
   const error = isObject(value.error) ? value.error : undefined;
@@ -114,7 +116,7 @@ function valueOf(origin: string, { status, value }: Answered, aheadMs: number): 
 /** What its refusals mean for whoever reads a line about them. */
 function refusedWords(code: string, aheadMs: number): string {
   const words: Readonly<Record<string, string>> = {
-    clock: `has another time than this machine: by about ${Math.round(Math.abs(aheadMs) / 1_000)} s; set the clock`,
+    clock: `has another time: this machine's clock is about ${Math.round(Math.abs(aheadMs) / 1_000)} s ${aheadMs > 0 ? 'behind' : 'ahead'}; set the one that is wrong`,
     bad_signature:
       'does not accept the signature: is it listed by the address that it calls its own (--public-url)?',
     not_member: 'takes no queue of this identity: its operator admits members only',
@@ -123,6 +125,7 @@ function refusedWords(code: string, aheadMs: number): string {
     queue_full: 'has no room left in that queue until its owner drains it',
     relay_full: 'is full',
     too_large: 'takes no item so large',
+    forbidden: 'says that the queue is of another identity',
     rate_limited: 'takes no more for the moment',
     sender_share: 'takes no more from this machine for that queue',
     store_unavailable: 'cannot use its store for the moment',

@@ -2,31 +2,16 @@
 
 import { type LeasedItem, type QueuePresence, type Relay, RelayFailure } from '../../ports/relay.ts';
 import { isObject } from '../../protocol/json.ts';
-import { askerOf, foreign, type RelayClientOptions } from './asking.ts';
+import { isItemId } from '../../protocol/relay-http.ts';
+import { type Ask, askerOf, foreign, type RelayClientOptions } from './asking.ts';
 
 export function relayClient(options: RelayClientOptions): Relay {
   const { origin } = options;
   const ask = askerOf(options);
-  const json = (value: object) => ({
-    type: 'application/json' as const,
-    body: Buffer.from(JSON.stringify(value)),
-  });
   return {
     origin,
     describe: async (signal) =>
       readDescription(origin, await ask({ method: 'GET', path: '/v1/relay', signed: false, signal })),
-    register: async (queue, { door }, signal) => {
-      const value = await ask({
-        method: 'PUT',
-        path: `/v1/queues/${queue}`,
-        ...json(door ? { door } : {}),
-        signal,
-      });
-      return { created: value.created === true };
-    },
-    close: async (queue, { purge }, signal) => {
-      await ask({ method: 'DELETE', path: `/v1/queues/${queue}`, query: purge ? '?purge=1' : '', signal });
-    },
     post: async (queue, { id, body, ttl_s }, signal) => {
       const headers = { 'postbell-item': id, 'postbell-ttl': String(ttl_s) };
       const type = 'application/octet-stream';
@@ -42,6 +27,47 @@ export function relayClient(options: RelayClientOptions): Relay {
       if (value.accepted !== true) throw foreign(origin, 'does not say that it took the item');
       return { duplicate: value.duplicate === true };
     },
+    card: async (queue, signal) => {
+      const call = { method: 'GET' as const, path: `/v1/queues/${queue}/card`, signed: false, signal };
+      const value = await ask(call).catch(unlessUnknown(undefined));
+      return value && readPresence(origin, value);
+    },
+    ...ownQueues(origin, ask),
+  };
+}
+
+const json = (value: object) => ({
+  type: 'application/json' as const,
+  body: Buffer.from(JSON.stringify(value)),
+});
+
+/** What only the owner of a queue may ask for: each is signed. */
+function ownQueues(
+  origin: string,
+  ask: Ask,
+): Pick<Relay, 'register' | 'close' | 'poll' | 'settle' | 'putCard'> {
+  return {
+    register: async (queue, { door }, signal) => {
+      const value = await ask({
+        method: 'PUT',
+        path: `/v1/queues/${queue}`,
+        ...json(door ? { door } : {}),
+        signal,
+      });
+      if (typeof value.created !== 'boolean') throw foreign(origin, 'does not say whether it made the queue');
+      return { created: value.created };
+    },
+    close: async (queue, { purge }, signal) => {
+      const call = {
+        method: 'DELETE' as const,
+        path: `/v1/queues/${queue}`,
+        query: purge ? '?purge=1' : '',
+        signal,
+      };
+      // One that is not there is gone.
+      const value = await ask(call).catch(unlessUnknown({ gone: true }));
+      if (value.gone !== true) throw foreign(origin, 'does not say that the queue is gone');
+    },
     poll: async (queue, { wait_ms, max }, signal) => {
       const query = `?wait_ms=${wait_ms}&max=${max}`;
       const value = await ask({
@@ -51,7 +77,9 @@ export function relayClient(options: RelayClientOptions): Relay {
         waitMs: wait_ms,
         signal,
       });
-      return { items: readItems(origin, value.items), more: value.more === true };
+      const items = readItems(origin, value.items, max);
+      if (typeof value.more !== 'boolean') throw foreign(origin, 'does not say whether there is more');
+      return { items, more: value.more };
     },
     settle: async (queue, what, signal) => {
       const { settled, unknown } = await ask({
@@ -60,30 +88,35 @@ export function relayClient(options: RelayClientOptions): Relay {
         ...json(what),
         signal,
       });
-      return { settled: Number(settled) || 0, unknown: Number(unknown) || 0 };
+      if (!isCount(settled) || !isCount(unknown)) throw foreign(origin, 'does not say what it settled');
+      return { settled, unknown };
     },
     putCard: async (queue, card, signal) => {
       const type = 'application/octet-stream';
       await ask({ method: 'PUT', path: `/v1/queues/${queue}/card`, type, body: card, signal });
     },
-    card: async (queue, signal) => {
-      try {
-        return readPresence(
-          origin,
-          await ask({ method: 'GET', path: `/v1/queues/${queue}/card`, signed: false, signal }),
-        );
-      } catch (error) {
-        if (error instanceof RelayFailure && error.kind === 'refused' && error.status === 404)
-          return undefined;
-        throw error;
-      }
-    },
   };
 }
 
-/** Faster than the strict reader by far; what it lets through, the gate or the card's seal refuses. */
-const bytesOf = (text: unknown): Uint8Array | undefined =>
-  typeof text === 'string' && /^[\w-]*$/.test(text) ? Buffer.from(text, 'base64url') : undefined;
+/** Takes a relay's word that there is no such queue for `value`. */
+const unlessUnknown =
+  <T>(value: T) =>
+  (error: unknown): T => {
+    if (error instanceof RelayFailure && error.kind === 'refused' && error.status === 404) return value;
+    throw error;
+  };
+
+/** As strict as the pure reader, and faster by far. */
+function bytesOf(text: unknown): Uint8Array | undefined {
+  if (typeof text !== 'string') return undefined;
+  const bytes = Buffer.from(text, 'base64url');
+  return bytes.toString('base64url') === text ? new Uint8Array(bytes) : undefined;
+}
+
+const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
+
+/** Of another relay than this one, too: it has to be one that can be sent back. */
+const tokenCharactersMax = 256;
 
 function readDescription(origin: string, { id, protocols, now }: Record<string, unknown>) {
   const fits =
@@ -95,25 +128,22 @@ function readDescription(origin: string, { id, protocols, now }: Record<string, 
   return { id, protocols: protocols as string[], now_ms: now };
 }
 
-function readItems(origin: string, items: unknown): LeasedItem[] {
-  if (!Array.isArray(items)) throw foreign(origin, 'lists no items');
+function readItems(origin: string, items: unknown, max: number): LeasedItem[] {
+  if (!Array.isArray(items) || items.length > max) throw foreign(origin, 'lists no items');
   return items.map((one: unknown) => {
     const item = isObject(one) ? one : {};
     const { token, item: id, age_ms, attempt, body } = item;
     const bytes = bytesOf(body);
-    if (typeof token !== 'string' || typeof id !== 'string' || bytes === undefined)
+    const isToken = typeof token === 'string' && token.length <= tokenCharactersMax;
+    if (!isToken || !isItemId(id) || !isCount(age_ms) || !isCount(attempt) || bytes === undefined)
       throw foreign(origin, 'lists items of another shape');
-    return { token, id, age_ms: Number(age_ms) || 0, attempt: Number(attempt) || 1, body: bytes };
+    return { token, id, age_ms, attempt, body: bytes };
   });
 }
 
 function readPresence(origin: string, { age_ms, gone, card }: Record<string, unknown>): QueuePresence {
   const bytes = bytesOf(card);
-  const fits =
-    typeof age_ms === 'number' &&
-    age_ms >= 0 &&
-    typeof gone === 'boolean' &&
-    (card === null || bytes !== undefined);
+  const fits = isCount(age_ms) && typeof gone === 'boolean' && (card === null || bytes !== undefined);
   if (!fits) throw foreign(origin, 'does not say how old its word is');
   return { age_ms, gone, card: bytes };
 }

@@ -1,7 +1,7 @@
 // One HTTP request to one relay, and its answer as JSON. No redirect is followed, nothing is read beyond a limit, and what does not
 // come in time is no answer.
 
-import { lookup } from 'node:dns';
+import { type LookupAddress, lookup } from 'node:dns';
 import {
   type ClientRequest,
   Agent as HttpAgent,
@@ -38,66 +38,112 @@ export interface Exchange {
   ask(asked: Asked): Promise<Answered>;
 }
 
+/** All addresses of a name. */
+export type Resolve = (name: string, then: (error: Error | null, found: LookupAddress[]) => void) => void;
+
+const bySystem: Resolve = (name, then) =>
+  lookup(name, { all: true }, (error, found) => then(error, found ?? []));
+
+/** The way to one relay. */
+interface Line {
+  origin: string;
+  url: URL;
+  secure: boolean;
+  host: string;
+  agent: HttpAgent;
+  lookup: LookupFunction | undefined;
+  clock: Clock;
+}
+
 /** @param where `anywhere` for relays that the operator listed; others must lie in public, by their very address */
-export function exchangeWith(origin: string, where: 'anywhere' | 'public', clock: Clock): Exchange {
+export function exchangeWith(
+  origin: string,
+  where: 'anywhere' | 'public',
+  clock: Clock,
+  resolve: Resolve = bySystem,
+): Exchange {
   const url = new URL(origin);
   const secure = url.protocol === 'https:';
   const host = url.hostname.replace(/^\[|\]$/g, '');
   const agent = new (secure ? HttpsAgent : HttpAgent)({ keepAlive: true, maxSockets: socketsMax });
-  const send = secure ? httpsRequest : httpRequest;
-  const unreachable = (why: string, cause?: unknown): RelayFailure =>
-    new RelayFailure('unreachable', origin, `the relay ${origin} ${why}`, { cause });
+  const lookup = where === 'public' ? publicLookup(resolve) : undefined;
+  const line: Line = { origin, url, secure, host, agent, lookup, clock };
   const refusal = whyNot(origin, where, secure, host);
   return {
-    ask: (asked) =>
-      new Promise((resolve, reject) => {
-        if (refusal !== undefined) return reject(refusal);
-        let cancel = (): void => {};
-        const end = (settle: () => void): void => {
-          cancel();
-          settle();
-        };
-        const fail = (failure: RelayFailure): void =>
-          end(() => {
-            reject(failure);
-            call.destroy();
-          });
-        const call: ClientRequest = send({
-          agent,
-          host,
-          port: url.port === '' ? (secure ? 443 : 80) : Number(url.port),
-          method: asked.method,
-          path: asked.path,
-          headers: { ...asked.headers, host: url.host },
-          ...(where === 'public' && { lookup: publicLookup }),
-          ...(asked.signal !== undefined && { signal: asked.signal }),
-        });
-        const within = (ms: number, why: string): void => {
-          cancel();
-          cancel = clock.after(ms, () => fail(unreachable(why)));
-        };
-        within(connectMs, `cannot be connected to within ${connectMs / 1_000} s`);
-        const connected = (): void =>
-          within(asked.answerMs, `gives no answer within ${asked.answerMs / 1_000} s`);
-        call.on('socket', (socket) =>
-          socket.connecting ? socket.once(secure ? 'secureConnect' : 'connect', connected) : connected(),
-        );
-        call.on('error', (error) =>
-          fail(
-            asked.signal?.aborted ? unreachable('was not waited for') : unreachable(wordsOf(error), error),
-          ),
-        );
-        call.on('response', (response) => {
-          readAnswer(
-            response,
-            origin,
-            (failure) => fail(failure),
-            (answered) => end(() => resolve(answered)),
-          );
-        });
-        call.end(asked.body);
-      }),
+    ask: async (asked) => {
+      if (refusal !== undefined) throw refusal;
+      try {
+        return await once(line, asked);
+      } catch (error) {
+        // Each request may be made twice: the relay forgets nothing by it, and takes nothing for another.
+        if (error instanceof ClosedMeanwhile) return once(line, asked);
+        throw error;
+      }
+    },
   };
+}
+
+function begin({ secure, agent, host, url, lookup }: Line, asked: Asked): ClientRequest {
+  return (secure ? httpsRequest : httpRequest)({
+    agent,
+    host,
+    port: url.port === '' ? (secure ? 443 : 80) : Number(url.port),
+    method: asked.method,
+    path: asked.path,
+    headers: { ...asked.headers, host: url.host },
+    ...(lookup !== undefined && { lookup }),
+    ...(asked.signal !== undefined && { signal: asked.signal }),
+  });
+}
+
+function once(line: Line, asked: Asked): Promise<Answered> {
+  const { origin, clock, secure } = line;
+  return new Promise((resolve, reject) => {
+    const call = begin(line, asked);
+    let cancel = (): void => {};
+    const fail = (failure: RelayFailure): void => {
+      cancel();
+      reject(failure);
+      call.destroy();
+    };
+    const within = (ms: number, why: string): void => {
+      cancel();
+      cancel = clock.after(ms, () => fail(unreachable(origin, why)));
+    };
+    within(connectMs, `cannot be connected to within ${connectMs / 1_000} s`);
+    const connected = (): void =>
+      within(asked.answerMs, `gives no answer within ${asked.answerMs / 1_000} s`);
+    call.on('socket', (socket) =>
+      socket.connecting ? socket.once(secure ? 'secureConnect' : 'connect', connected) : connected(),
+    );
+    call.on('error', (error: NodeJS.ErrnoException) => fail(failureOf(origin, call, asked, error)));
+    call.on('response', (response) =>
+      readAnswer(response, origin, fail, (answered) => {
+        cancel();
+        resolve(answered);
+      }),
+    );
+    if (asked.signal?.aborted) fail(unreachable(origin, 'was not waited for'));
+    else call.end(asked.body);
+  });
+}
+
+const unreachable = (origin: string, why: string, cause?: unknown): RelayFailure =>
+  new RelayFailure('unreachable', origin, `the relay ${origin} ${why}`, { cause });
+
+function failureOf(
+  origin: string,
+  call: ClientRequest,
+  { signal }: Asked,
+  error: NodeJS.ErrnoException,
+): RelayFailure {
+  const { code = '' } = error;
+  if (call.reusedSocket && /^(?:ECONNRESET|EPIPE)$/.test(code)) return new ClosedMeanwhile(origin, error);
+  if (signal?.aborted) return unreachable(origin, 'was not waited for');
+  // A server that does not speak TLS, or no HTTP.
+  return /^HPE_|^EPROTO$|WRONG_VERSION/.test(code)
+    ? new RelayFailure('foreign', origin, `the relay ${origin} ${wordsOf(error)}`, { cause: error })
+    : unreachable(origin, wordsOf(error), error);
 }
 
 function whyNot(
@@ -125,20 +171,29 @@ const notPublic = (origin: string): RelayFailure =>
 
 class NotPublic extends Error {}
 
-/** Resolves to public addresses alone: what is looked up is what is connected to. */
-const publicLookup: LookupFunction = (hostname, options, callback) => {
-  lookup(hostname, { ...options, all: true }, (error, addresses) => {
-    if (error !== null) return callback(error, '', 0);
-    const open = addresses.filter(({ address }) => isPublicAddress(address));
-    const [first] = open;
-    if (first === undefined) return callback(new NotPublic('not public'), '', 0);
-    if (options.all === true) (callback as unknown as (error: null, all: typeof open) => void)(null, open);
-    else callback(null, first.address, first.family);
-  });
-};
+/** A kept connection that the relay had closed before it saw the request. */
+class ClosedMeanwhile extends RelayFailure {
+  constructor(origin: string, cause: unknown) {
+    super('unreachable', origin, `the relay ${origin} broke the connection off`, { cause });
+  }
+}
+
+/** Resolves to public addresses alone: what is looked up is what is connected to. A name that leads to any other leads nowhere. */
+const publicLookup =
+  (resolve: Resolve): LookupFunction =>
+  (hostname, options, callback) => {
+    resolve(hostname, (error, found) => {
+      const [first] = found;
+      if (error !== null) callback(error, '', 0);
+      else if (first === undefined || !found.every(({ address }) => isPublicAddress(address)))
+        callback(new NotPublic('not public'), '', 0);
+      else if (options.all === true) callback(null, found);
+      else callback(null, first.address, first.family);
+    });
+  };
 
 /** Why no answer came, in words that hold no more than the code of the failure. */
-function wordsOf(error: Error & { code?: string }): string {
+function wordsOf(error: NodeJS.ErrnoException): string {
   if (error instanceof NotPublic)
     return 'is not asked: its address is not in public; where it is yours, list it in POSTBELL_RELAYS';
   const known: Readonly<Record<string, string>> = {
@@ -149,10 +204,10 @@ function wordsOf(error: Error & { code?: string }): string {
     EHOSTUNREACH: 'cannot be reached from here',
     ENETUNREACH: 'cannot be reached from here',
     ETIMEDOUT: 'cannot be reached: the connection timed out',
-    EPROTO: 'does not speak TLS as https needs',
-    HPE_INVALID_CONSTANT: 'answers in something that is not HTTP',
+    EPROTO: 'does not speak TLS, as https needs',
   };
   const { code = '' } = error;
+  if (/WRONG_VERSION/.test(code)) return known.EPROTO as string;
   if (code.startsWith('HPE_')) return 'answers in something that is not HTTP';
   if (/CERT|SELF_SIGNED|ALTNAME|UNABLE_TO/.test(code))
     return `has a certificate that does not hold (${code})`;
@@ -168,13 +223,17 @@ function readAnswer(
   const { statusCode: status = 0, headers } = response;
   const foreign = (what: string): void =>
     fail(new RelayFailure('foreign', origin, `the relay ${origin} ${what}`, { status }));
-  if (status >= 300 && status < 400)
-    return foreign(`sends elsewhere (${status}); list the address of the relay itself`);
+  if (status >= 300 && status < 400) {
+    foreign(`sends elsewhere (${status}); list the address of the relay itself`);
+    return;
+  }
   const type = headers['content-type']?.split(';')[0]?.trim().toLowerCase();
-  if (type !== 'application/json')
-    return foreign(
+  if (type !== 'application/json') {
+    foreign(
       `answers ${status} with ${type === undefined ? 'no type' : quotedType(type)}, which no Postbell relay does`,
     );
+    return;
+  }
   const chunks: Buffer[] = [];
   let bytes = 0;
   response.on('data', (chunk: Buffer) => {

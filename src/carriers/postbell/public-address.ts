@@ -18,24 +18,26 @@ const closed: readonly (readonly [string, number, 'ipv4' | 'ipv6'])[] = [
   ['198.51.100.0', 24, 'ipv4'],
   ['203.0.113.0', 24, 'ipv4'],
   ['224.0.0.0', 3, 'ipv4'],
-  ['::', 96, 'ipv6'],
-  ['64:ff9b::', 96, 'ipv6'],
-  ['64:ff9b:1::', 48, 'ipv6'],
-  ['100::', 64, 'ipv6'],
   ['2001::', 23, 'ipv6'],
   ['2001:db8::', 32, 'ipv6'],
   ['2002::', 16, 'ipv6'],
-  ['fc00::', 7, 'ipv6'],
-  ['fe80::', 9, 'ipv6'],
-  ['ff00::', 8, 'ipv6'],
+  ['3fff::', 20, 'ipv6'],
 ];
 
 const list = new BlockList();
 for (const [network, prefix, family] of closed) list.addSubnet(network, prefix, family);
 
+/** All of IPv6 that is given out to the internet; what is not in it carries an IPv4 address, or stays in a network. */
+const open = new BlockList();
+open.addSubnet('2000::', 3, 'ipv6');
+const mapped = new BlockList();
+mapped.addSubnet('0.0.0.0', 0, 'ipv4');
+
 /** @param address an IPv4 or IPv6 address without brackets; a mapped IPv4 address counts as what it maps */
 export function isPublicAddress(address: string): boolean {
   const family = isIP(address);
   if (family === 0) return false;
-  return !list.check(address, family === 4 ? 'ipv4' : 'ipv6');
+  if (family === 4) return !list.check(address, 'ipv4');
+  const isOpen = open.check(address, 'ipv6') || mapped.check(address, 'ipv6');
+  return isOpen && !list.check(address, 'ipv6');
 }

@@ -54,9 +54,9 @@ async function refused(
   return 'done';
 }
 
-function settle(tx: Tx, { clock }: PairingGround, { from, fields }: PairAcceptRecord): void {
+function settle(tx: Tx, { clock }: PairingGround, { from, fields, time_ms }: PairAcceptRecord): void {
   const { device, ...route } = routeOf(fields);
-  tx.devices.heard({ peer_key: from, device, heard_ms: clock.nowMs(), route });
+  tx.devices.heard({ peer_key: from, device, heard_ms: Math.min(time_ms, clock.nowMs()), route });
   // A peer may answer what nobody asked, or what was asked twice: only the request that it names is over.
   if (tx.pairing.asked.of(from)?.request_id === fields.request_id) retire(tx, from);
   tx.pairing.requests.remove(from);

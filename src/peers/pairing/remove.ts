@@ -4,13 +4,14 @@
 import type { Tx } from '../../ports/store.ts';
 import { isRefusal, Refusal, type Result } from '../../protocol/errors.ts';
 import { quoted } from '../../protocol/json.ts';
+import { foldPetname } from '../../protocol/names/petname.ts';
 import type { Policy, TrustedPeer } from '../../protocol/policy.ts';
 import { putRoutes } from '../control.ts';
 import { replaceQueue } from '../place.ts';
 import { halfDone, type PairingGround } from './ground.ts';
 
 export interface RemoveRequest {
-  /** Petname in any case, or exact key. */
+  /** Petname in any case, or exact key; also of one that was asked and has not answered. */
   name: string;
   /** Also leave the queue that it knows, and tell the other peers of the new one. */
   rotate?: boolean;
@@ -65,17 +66,22 @@ function peerNamed(policy: Policy, text: string): Result<TrustedPeer> | undefine
   return named ?? keyed;
 }
 
-/** A key whose removal was cut off, so that it is no peer any more and something of it is still here. */
-function leftOver({ store }: PairingGround, key: string): Result<{ name: string; key: string }> {
-  const isHere = store.read(
-    (tx) =>
-      tx.devices.of(key).length > 0 ||
-      tx.pairing.asked.of(key) !== undefined ||
-      tx.pairing.jobs.all().some(({ peer_key }) => peer_key === key),
-  );
-  return isHere
-    ? { name: key, key }
-    : new Refusal('unknown_peer', `no peer is called ${quoted(key)}`, { field: 'name' });
+/**
+ * One that was asked and has not answered: the request is withdrawn. Or a key whose removal was cut off, so that it is no peer any
+ * more and something of it is still here.
+ */
+function leftOver({ store }: PairingGround, text: string): Result<{ name: string; key: string }> {
+  return store.read((tx) => {
+    const asked = tx.pairing.asked
+      .all()
+      .find(({ name, peer_key }) => peer_key === text || foldPetname(name) === foldPetname(text));
+    if (asked !== undefined) return { name: asked.name, key: asked.peer_key };
+    const isHere =
+      tx.devices.of(text).length > 0 || tx.pairing.jobs.all().some(({ peer_key }) => peer_key === text);
+    return isHere
+      ? { name: text, key: text }
+      : new Refusal('unknown_peer', `no peer is called ${quoted(text)}`, { field: 'name' });
+  });
 }
 
 function forget(tx: Tx, ground: PairingGround, key: string): void {

@@ -65,7 +65,7 @@ function putRequest(tx: Tx, { clock }: PairingGround, { from, id, fields }: Pair
 function confirmAgain(
   tx: Tx,
   ground: PairingGround,
-  { from, id, fields }: PairRequestRecord,
+  { from, id, fields, time_ms }: PairRequestRecord,
   name: string,
 ): boolean {
   const { clock, random } = ground;
@@ -80,7 +80,7 @@ function confirmAgain(
     request_id: id,
     name,
   };
-  tx.devices.heard({ peer_key: from, device: route.device, heard_ms: nowMs, route });
+  tx.devices.heard({ peer_key: from, device: route.device, heard_ms: Math.min(time_ms, nowMs), route });
   // One that came before the operator added its key by hand.
   tx.pairing.requests.remove(from);
   tx.pairing.notices.removeOf(from);

@@ -9,7 +9,7 @@ export type RouteRecord = Extract<WireRecord, { type: 'route' }>;
 
 export async function takeRoute(
   ground: PairingGround,
-  { from, fields }: RouteRecord,
+  { from, fields, time_ms }: RouteRecord,
 ): Promise<'done' | 'later'> {
   const identity = ground.account.identity();
   const policy = ground.account.policy();
@@ -18,7 +18,8 @@ export async function takeRoute(
   const { device, ...route } = routeOf(fields);
   await ground.store.write((tx) => {
     if (from === identity.key && tx.places.get()?.device === device) return;
-    tx.devices.heard({ peer_key: from, device, heard_ms: ground.clock.nowMs(), route });
+    // A relay that delivers an older one again sets nothing back.
+    tx.devices.heard({ peer_key: from, device, heard_ms: Math.min(time_ms, ground.clock.nowMs()), route });
   });
   ground.wake.touch();
   return 'done';

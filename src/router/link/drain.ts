@@ -35,6 +35,7 @@ export class Drain {
   readonly #alarm: Alarm;
   readonly #abort = new AbortController();
   readonly #running: Promise<void>;
+  #settling: Promise<unknown> = Promise.resolve();
 
   constructor(ground: LinkGround, options: DrainOptions) {
     this.#ground = ground;
@@ -45,6 +46,8 @@ export class Drain {
 
   async close(): Promise<void> {
     this.#alarm.end();
+    // What is committed here is worth a last word to the relay.
+    await this.#settling.catch(() => {});
     this.#abort.abort();
     await this.#running;
   }
@@ -79,13 +82,17 @@ export class Drain {
     else this.#ground.log.warn('drain failed', { code: describeError(error).code });
   }
 
+  /** What was committed is settled while the next is waited for; a settlement that fails makes the relay deliver it again. */
   async #once(): Promise<void> {
     const { relay, queue } = this.#options;
     const { items } = await relay.poll(queue, { wait_ms: waitMs, max: batch }, this.#abort.signal);
+    await this.#settling;
     if (items.length === 0) return;
     const { verdicts, stored } = await this.#admit(items);
     if (stored.length > 0) this.#options.onStored(stored);
-    await relay.settle(queue, answerOf(items, verdicts), this.#abort.signal);
+    this.#settling = relay.settle(queue, answerOf(items, verdicts), this.#abort.signal);
+    // Awaited with the next poll.
+    this.#settling.catch(() => {});
   }
 
   async #admit(items: readonly LeasedItem[]): Promise<Admitted> {

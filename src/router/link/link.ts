@@ -25,6 +25,8 @@ const page = 500;
 export interface LinkOptions extends LinkGround {
   /** Keeps a pairing or route record that passed the gate. */
   control(record: ControlRecord, via: 'device' | 'door'): Promise<'done' | 'later'>;
+  /** Tells peers where this account is reached, where that has changed. */
+  announce(): Promise<unknown>;
   /** Rings for what was stored. */
   ringFor(message: Message): void;
 }
@@ -39,6 +41,12 @@ export interface RelayState {
   origin: string;
   failure: string | undefined;
   since: string;
+}
+
+export interface LinkState {
+  relays: RelayState[];
+  /** Why nothing goes out or comes in at all. */
+  why: string | undefined;
 }
 
 export class Link {
@@ -62,7 +70,7 @@ export class Link {
   }
 
   /** Each own relay, and why nothing goes out or in at all. */
-  state(): { relays: RelayState[]; why: string | undefined } {
+  state(): LinkState {
     return { relays: [...this.#states.values()], why: this.#why };
   }
 
@@ -170,6 +178,7 @@ export class Link {
     await store.write((tx) => {
       for (const key of tx.outbox.peers()) rerouteEntries(tx, key, { nowMs: clock.nowMs(), relays });
     });
+    await ground.announce();
     const gate = new Gate({ ...ground, control: (record, via) => this.#control(record, via) });
     const client = (origin: string): Relay => this.#client(origin);
     const onStored = (messages: readonly Message[]): void => {

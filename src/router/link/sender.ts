@@ -7,17 +7,24 @@ import type { OutboxPost, OutboxRow } from '../../ports/peers.ts';
 import { type Relay, RelayFailure } from '../../ports/relay.ts';
 import { describeError } from '../../protocol/errors.ts';
 import { bytesOfHex } from '../../protocol/wire/bytes.ts';
+import type { WireRecord } from '../../protocol/wire/record.ts';
 import { Alarm } from './alarm.ts';
 import { isFailure, jitter, type LinkGround, queueOf, type Self, sealedFor } from './ground.ts';
 
 const pageCount = 256;
 /** In flight to one queue, once it took one; and to one relay. */
-const windowPerQueue = 16;
+const windowPerQueue = 32;
 const idleMs = 60_000;
 const itemTtlS = 86_400;
 const itemTtlMinS = 60;
 
 type Due = OutboxPost & OutboxRow;
+interface Drafted {
+  due: Due;
+  nowMs: number;
+  record: WireRecord | undefined;
+  suite: number | undefined;
+}
 type Posted = { due: Due; failure: RelayFailure | undefined };
 
 export class Sender {
@@ -81,34 +88,53 @@ export class Sender {
     return took.some((all) => all);
   }
 
-  /** One first; where it is taken, the others in order, several at once. @returns whether all were taken */
+  /**
+   * One first; where it is taken, the others in order, several at once. What became of some is written while the next are on
+   * their way. @returns whether all were taken
+   */
   async #queue(queue: string, entries: readonly Due[]): Promise<boolean> {
     let window = 1;
-    for (let at = 0; at < entries.length; ) {
-      if (this.#alarm.ended) return false;
-      const posted = await Promise.all(entries.slice(at, at + window).map((due) => this.#post(queue, due)));
-      await this.#record(posted);
-      if (posted.some(({ failure }) => failure !== undefined && failure.status !== 404)) return false;
-      at += posted.length;
-      window = windowPerQueue;
+    let recording = Promise.resolve();
+    try {
+      for (let at = 0; at < entries.length; ) {
+        if (this.#alarm.ended) return false;
+        const records = this.#records(entries.slice(at, at + window));
+        const posted = await Promise.all(records.map((one) => this.#post(queue, one)));
+        await recording;
+        recording = this.#record(posted);
+        // Awaited with the next, or at the end.
+        recording.catch(() => {});
+        if (posted.some(({ failure }) => failure !== undefined && failure.status !== 404)) return false;
+        at += posted.length;
+        window = windowPerQueue;
+      }
+      return true;
+    } finally {
+      await recording;
     }
-    return true;
   }
 
-  async #post(queue: string, due: Due): Promise<Posted> {
+  /** What the entries say now, in one look; undefined where there is no way to seal it for that machine. */
+  #records(entries: readonly Due[]): Drafted[] {
     const { store, clock } = this.#ground;
     const { identity, place } = this.#self;
+    const from = { key: identity.key, device: place.device };
     const nowMs = clock.nowMs();
-    const [record, suites] = store.read((tx) => [
-      messageRecord(tx, due, { key: identity.key, device: place.device }, nowMs),
-      tx.devices.get(due.peer_key, due.device)?.suites,
-    ]);
-    const suite = pickSuite(suites ?? [1]);
-    if (record === undefined || suite === undefined) return { due, failure: this.#unsendable() };
-    const body = sealedFor(this.#ground, { ...record, to: due.peer_key }, identity, {
-      id: due.device,
-      suite,
+    return store.read((tx) => {
+      const suites = new Map<string, number | undefined>();
+      return entries.map((due) => {
+        if (!suites.has(due.device))
+          suites.set(due.device, pickSuite(tx.devices.get(due.peer_key, due.device)?.suites ?? [1]));
+        return { due, nowMs, record: messageRecord(tx, due, from, nowMs), suite: suites.get(due.device) };
+      });
     });
+  }
+
+  async #post(queue: string, { due, nowMs, record, suite }: Drafted): Promise<Posted> {
+    if (record === undefined || suite === undefined) return { due, failure: this.#unsendable() };
+    const { identity } = this.#self;
+    const to = { ...record, to: due.peer_key };
+    const body = sealedFor(this.#ground, to, identity, { id: due.device, suite });
     const secret = bytesOfHex(due.secret, 16) as Uint8Array;
     const id = itemId({ secret, queue, signedAtMs: nowMs });
     const leftS = Math.ceil((due.expires_ms - nowMs) / 1_000);
@@ -139,10 +165,11 @@ export class Sender {
     await store.write((tx) => {
       for (const { due, failure } of posted) {
         // What became of it while it was under way counts.
-        const post = tx.outbox.posts(due.message_id).find(({ relay }) => relay === this.#relay.origin);
-        if (post === undefined) continue;
-        if (failure === undefined) relayTook(tx, this.#ground, post);
-        else relayFailed(tx, this.#ground, post, failure, jitter(this.#ground));
+        const entry = tx.outbox.of(due.message_id);
+        const post = tx.outbox.post(due.message_id, this.#relay.origin);
+        if (entry === undefined || post === undefined) continue;
+        if (failure === undefined) relayTook(tx, this.#ground, entry, post);
+        else relayFailed(tx, this.#ground, entry, post, failure, jitter(this.#ground));
       }
     });
     wake.touch();

@@ -15,7 +15,7 @@ import { type Database, storeFault } from '../database.ts';
 import { takeFile } from '../lock.ts';
 import { createPrivateFile } from '../private-file.ts';
 import { bringUpToDate, isOlder, type Schema } from '../schema.ts';
-import { queuesOver } from './queues.ts';
+import { SqliteQueues } from './queues.ts';
 import queues from './sql/001-queues.sql';
 import { tokenKeyBytes } from './tokens.ts';
 
@@ -61,7 +61,7 @@ async function openLocked(options: RelayStoreOptions, lock: Lock): Promise<Queue
           );
         }),
       );
-    return queuesOver(database, { path: file, clock, random, atEnd: () => lock.release() });
+    return new SqliteQueues(database, { path: file, clock, random, atEnd: () => lock.release() });
   } catch (error) {
     database.close();
     throw error;
@@ -82,12 +82,19 @@ function setUp(database: Database, file: string): void {
 function realFile(given: string): string {
   try {
     const found = lstatSync(given, { throwIfNoEntry: false });
-    if (found !== undefined) return realpathSync(given);
+    if (found !== undefined) return onlyName(realpathSync(given));
     return path.join(realpathSync(path.dirname(given)), path.basename(given));
   } catch (cause) {
+    if (cause instanceof Fault) throw cause;
     const { code } = cause as NodeJS.ErrnoException;
     throw new Fault('store_unwritable', `the store of the relay cannot be made (${code}): ${given}`, {
       cause,
     });
   }
+}
+
+/** By a second name of the same file, another process would have another lock and another WAL. */
+function onlyName(file: string): string {
+  if (lstatSync(file).nlink === 1) return file;
+  throw new Fault('insecure_path', `the store of the relay has a second name (a hard link): ${file}`);
 }

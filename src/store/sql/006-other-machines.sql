@@ -22,6 +22,9 @@ ALTER TABLE receipt ADD COLUMN peer_key TEXT;
 -- The time that the peer gives.
 ALTER TABLE receipt ADD COLUMN peer_recorded_at TEXT;
 
+CREATE INDEX receipt_taken_in ON receipt (caller_session, recorded_at)
+  WHERE receipt_kind = 'intake' AND caller_session IS NOT NULL;
+
 -- What counts against the bound of a peer in one inbox; a row goes when its message is pruned.
 CREATE TABLE link_record (
   delivery_id  TEXT PRIMARY KEY REFERENCES delivery (delivery_id),
@@ -88,8 +91,9 @@ CREATE TABLE peer_device (
   device     TEXT NOT NULL,
   relays     TEXT NOT NULL DEFAULT '[]',
   suites     TEXT NOT NULL DEFAULT '[1]',
-  -- Of the last verified record.
+  -- When the newest verified record of it was signed, and the newest that said where it is reached.
   heard_ms   INTEGER NOT NULL,
+  route_ms   INTEGER NOT NULL DEFAULT 0,
   -- What relays said when they were asked last: the time of that, and the age they gave. `gone` is 1 where its owner closed it.
   looked_ms  INTEGER,
   age_ms     INTEGER,

@@ -15,6 +15,7 @@ import { receive } from '../../mailbox/receive.ts';
 import { send } from '../../mailbox/send.ts';
 import { status } from '../../mailbox/status.ts';
 import { watch } from '../../mailbox/watch.ts';
+import { discoverSessions } from '../../peers/sessions.ts';
 import { isRefusal, type Result } from '../../protocol/errors.ts';
 import { type Fields, readFields, type ValuesOf } from '../../protocol/fields.ts';
 import { limits } from '../../protocol/limits.ts';
@@ -44,13 +45,15 @@ export interface Command {
 }
 
 function command<S extends Fields>(
-  given: Omit<Command, 'run' | 'fields'> & { fields: S; projectDefault?: true },
+  given: Omit<Command, 'run' | 'fields'> & { fields: S; projectDefault?: true | 'with peer' },
   run: (context: CliContext, request: ValuesOf<S>) => Result<object> | Promise<Result<object>>,
 ): Command {
   return {
     ...given,
     run: async (context, input) => {
-      const project = input.project ?? (given.projectDefault && (await context.project()));
+      const { projectDefault } = given;
+      const isDefault = projectDefault === true || (projectDefault !== undefined && input.peer !== undefined);
+      const project = input.project ?? (isDefault ? await context.project() : undefined);
       const request = readFields(given.fields, project === undefined ? input : { ...input, project });
       return isRefusal(request) ? request : run(context, request);
     },
@@ -69,12 +72,19 @@ export const commandSendFields = {
 export const commands: Readonly<Record<string, Command>> = {
   'message send': command(
     {
-      about: 'store a message and tell the router',
+      about: 'store a message and tell the router; with --peer it goes to another machine',
       fields: commandSendFields,
+      projectDefault: 'with peer',
       stdin: { field: 'payload', switch: 'payload-stdin' },
       example: `echo 'ready for review' | postbell message send ${scope} --sender me --idempotency-key k1 --payload-stdin`,
     },
-    ({ desk, caller }, request) => send(desk, request, caller),
+    async ({ desk, caller }, request) => {
+      const { peer, target_kind, recipient } = request;
+      if (peer === undefined || target_kind !== 'session') return send(desk, request, caller);
+      const { sessionMeantBy } = await import('../../peers/session-prefix.ts');
+      const meant = sessionMeantBy(desk, { peer, recipient });
+      return isRefusal(meant) ? meant : send(desk, { ...request, recipient: meant }, caller);
+    },
   ),
   'message poll': command(
     {
@@ -94,13 +104,12 @@ export const commands: Readonly<Record<string, Command>> = {
   ),
   'message discover': command(
     {
-      about: 'live sessions of one project',
+      about: 'live sessions of one project; with --peer on the machines of a peer',
       fields: requests.discoverFields,
+      projectDefault: 'with peer',
       example: 'postbell message discover --project shop~1a2b…',
     },
-    async ({ desk }, { limit = limits.discoverCountDefault, ...request }) => ({
-      cards: await desk.router.discover({ limit, ...request }),
-    }),
+    ({ desk }, request) => discoverSessions(desk, request),
   ),
   'message fetch': command(
     {
@@ -177,6 +186,17 @@ export const commands: Readonly<Record<string, Command>> = {
       example: 'postbell inbox history --recipient reviewer --peer alice',
     },
     ({ desk, caller }, request) => history(desk, request, caller),
+  ),
+  'inbox pending': command(
+    {
+      about: 'what is on its way to other machines and no relay has taken; --discard ends one of them',
+      fields: requests.pendingFields,
+      example: 'postbell inbox pending',
+    },
+    async ({ desk }, { discard: id }) => {
+      const { discard, pending } = await import('../../peers/pending.ts');
+      return id === undefined ? pending(desk) : discard(desk, id);
+    },
   ),
   'inbox failed': command(
     {

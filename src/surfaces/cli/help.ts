@@ -32,6 +32,7 @@ const manuals: Readonly<Record<string, Manual>> = {
     about: 'what is wrong with this installation, one line each; exit 1 where something fails',
     flags: [
       ['[--json]', 'the verdict and the rows as JSON'],
+      ['[--probe-relays]', 'asks the relays of POSTBELL_RELAYS whether they answer'],
       ['[--fix]', 'then mend what is missing, asking before each step'],
       ['[--yes]', 'with --fix: without asking'],
     ],
@@ -44,6 +45,7 @@ const manuals: Readonly<Record<string, Manual>> = {
       ['[--project TEXT]', 'default: that of the current directory'],
       ['[--session]', 'RECIPIENT is an exact session id: wait up to 12 s for its host to accept, or fail'],
       ['[--reply-to TEXT]', 'the message this answers'],
+      ['[--peer TEXT]', 'the machine of a peer that RECIPIENT is on'],
       ['[--wait]', 'then wait up to 5 minutes for an answer to it'],
       ['[--json]', 'the whole answer, or a failure as JSON'],
     ],

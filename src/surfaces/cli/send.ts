@@ -12,6 +12,7 @@ import { type CliContext, commandSendFields } from './commands.ts';
 export const shortSendFields = {
   project: { kind: 'name', about: 'default: that of the current directory' },
   reply_to: { kind: 'text', max: limits.idCharactersMax, about: 'the message this answers' },
+  peer: { kind: 'text', max: limits.nameCharactersMax, about: 'the machine of a peer that RECIPIENT is on' },
 } as const satisfies Fields;
 
 export async function shortSend(
@@ -41,6 +42,7 @@ export async function shortSend(
 
 const known: Readonly<Record<Presence, string>> = {
   live: 'a live session of it with a bell is connected; whether it was rung or read is not known yet',
+  full: 'its session is live and takes no more for now; the message waits',
   deaf: 'its session is live but cannot be rung; the message waits until it looks',
   away: 'its session has not been heard of lately; the message waits',
   gone: 'its last session has disconnected; the message waits',
@@ -73,6 +75,7 @@ const needsNoTurn = { progress: 'it is progress', loop_guard: 'it asks for no an
 
 /** What a person may rely on after a send. */
 export function sentence(answer: SendAnswer, elsewhere: readonly string[]): string {
+  if (answer.peer !== undefined) return sentToPeer(answer);
   const stored = `Stored ${answer.message_id} for ${quoted(answer.recipient)} in ${quoted(answer.project)}`;
   if (answer.native_delivery !== undefined)
     return `${stored}; ${acceptance(answer.native_delivery.adapter_kind)}, which does not mean that it was read.`;
@@ -84,6 +87,34 @@ export function sentence(answer: SendAnswer, elsewhere: readonly string[]): stri
       ? ''
       : `. One is live in ${elsewhere.map(quoted).join(', ')}: send from there, or with --project`;
   return `${stored}; ${known[answer.recipient_presence ?? 'not_checked']}${hint}.`;
+}
+
+/** What is known of whom it is for on the other machine. */
+const knownThere: Readonly<Record<Presence, string>> = {
+  live: 'a session of it was live there',
+  full: 'a session of it was live there that took no more',
+  deaf: 'a session of it was live there that cannot be rung',
+  away: 'that machine had not been heard of lately',
+  gone: 'that machine had said that it ends',
+  unknown: 'no session of it was known there',
+  not_checked: 'nothing is known of it there',
+};
+
+function sentToPeer(answer: SendAnswer): string {
+  const {
+    message_id,
+    recipient,
+    project,
+    peer,
+    recipient_presence = 'not_checked',
+    live_alternative,
+  } = answer;
+  const stored = `Stored ${message_id} here, for ${quoted(recipient)} in ${quoted(project)} at ${quoted(peer ?? '')}; it goes out by itself`;
+  const other =
+    live_alternative === undefined
+      ? ''
+      : ` (live instead: session ${quoted(live_alternative.session_id)} of ${quoted(live_alternative.principal)})`;
+  return `${stored}. When last heard, ${knownThere[recipient_presence]}${other}. postbell inbox status --message-id ${message_id} says what became of it.`;
 }
 
 /** How the wait for an answer ended; its text is read like all other mail. */

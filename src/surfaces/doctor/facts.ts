@@ -43,6 +43,7 @@ export interface DoctorFacts {
   /** Texts of the log of hooks, the older first. */
   outcomes: readonly Looked<string>[];
   router: RouterFacts;
+  account: AccountFacts;
   claude: ClaudeFacts;
   codex: CodexFacts;
   /** What the plugins of this package hold. */
@@ -67,7 +68,23 @@ export interface RouterFacts {
   /** Why it is insecure, or cannot be looked at. */
   why?: string;
   /** What answers there; absent where nothing was asked. */
-  running?: { version?: string } | { failed: string };
+  running?: { version?: string; link?: LinkStanding } | { failed: string };
+}
+
+/** What a running router says of its relays. */
+export interface LinkStanding {
+  relays: readonly { origin: string; failure?: string; since: string }[];
+  why?: string;
+}
+
+export interface AccountFacts {
+  identity: Looked<{ key: string }>;
+  /** How many. */
+  peers: Looked<number>;
+  /** Origins; closed where the list is malformed. */
+  relays: Looked<readonly string[]>;
+  /** Where they were asked now: why one does not answer. */
+  probed?: readonly { origin: string; why?: string }[];
 }
 
 export interface ChannelFacts {

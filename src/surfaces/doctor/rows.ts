@@ -3,6 +3,7 @@
 import { type DoctorRow, type Finding, type RowId, rowIds, verdictOf } from '../../protocol/doctor.ts';
 import { harmless } from '../../protocol/json.ts';
 import { inertJson } from '../../protocol/untrusted.ts';
+import { identity, peers, relays } from './account.ts';
 import { hookActivity } from './activity.ts';
 import { claudeChannel, hostsConfig } from './configured.ts';
 import type { DoctorFacts } from './facts.ts';
@@ -31,6 +32,9 @@ const table: Readonly<Record<RowId, (facts: DoctorFacts) => Finding>> = {
   'claude-channel': claudeChannel,
   'codex-queue-release': codexQueueRelease,
   'hosts-config': hostsConfig,
+  identity,
+  peers,
+  relays,
   link,
   listener,
   'probe-capability': probeCapability,

@@ -1,6 +1,7 @@
 // What a host tells a hook on stdin. Anything malformed is an empty payload: a hook never fails for it, but records it.
 
 import type { Clock } from '../../ports/clock.ts';
+import { isHumanPrompt } from '../../protocol/human-prompt.ts';
 import { isObject } from '../../protocol/json.ts';
 import { limits } from '../../protocol/limits.ts';
 import { isSessionId } from '../../protocol/scope.ts';
@@ -17,6 +18,8 @@ export interface HookPayload {
   turn_id?: string;
   /** Where the session works. */
   cwd?: string;
+  /** Of a prompt: whether a person wrote it. Nothing of its text is kept. */
+  human?: boolean;
   /** Of Codex: it keeps nothing of the thread on disk. */
   ephemeral: boolean;
   /** A sub-agent's event: nothing of it concerns the session. */
@@ -53,6 +56,7 @@ export async function readPayload(
   if (parsed === undefined) return { ...nothing, problem: 'malformed' };
   const { session_id, source, hook_event_name, stop_hook_active, turn_id, agent_id, agent_type, cwd } =
     parsed;
+  const { prompt } = parsed;
   return {
     active: stop_hook_active === true,
     ephemeral: parsed.transcript_path === null,
@@ -61,6 +65,7 @@ export async function readPayload(
     ...(typeof source === 'string' && { source }),
     ...(typeof turn_id === 'string' && { turn_id }),
     ...(typeof cwd === 'string' && { cwd }),
+    ...(typeof prompt === 'string' && { human: isHumanPrompt(prompt) }),
     ...(typeof hook_event_name === 'string' && { event: hook_event_name }),
   };
 }

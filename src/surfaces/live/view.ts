@@ -6,6 +6,7 @@ import { failureLine } from '../../protocol/errors.ts';
 import { quoted } from '../../protocol/json.ts';
 import { limits } from '../../protocol/limits.ts';
 import { isLive } from '../../protocol/session.ts';
+import { abroadLines, type RelayLine } from './abroad.ts';
 import { feedLine, type NameOfKey, shortProject } from './lines.ts';
 
 export interface Screen {
@@ -16,7 +17,9 @@ export interface Screen {
 }
 
 export interface LiveViewOptions {
-  desk: Pick<Desk, 'store' | 'clock' | 'wake'>;
+  desk: Pick<Desk, 'store' | 'clock' | 'wake' | 'account'>;
+  /** How the relays stand, as far as this process knows. */
+  relays?: () => readonly RelayLine[];
   nameOf?: NameOfKey;
   screen: Screen;
   /** Lines that stand at the top, anew at each drawing. */
@@ -35,7 +38,7 @@ const mainScreen = '\u001b[?1049l';
 const clear = '\u001b[H\u001b[2J';
 
 /** Runs until the returned function is called. */
-export function liveView({ desk, nameOf, screen, head, next }: LiveViewOptions): () => void {
+export function liveView({ desk, nameOf, relays, screen, head, next }: LiveViewOptions): () => void {
   const { store, clock, wake } = desk;
   let position = store.read((tx) => tx.feed.end());
   const kept: string[] = [];
@@ -67,7 +70,8 @@ export function liveView({ desk, nameOf, screen, head, next }: LiveViewOptions):
 
   const draw = (): void => {
     const columns = screen.columns();
-    const top = [...head(), '', ...sessionLines(desk), ...waitingLines(desk), ''].map((line) =>
+    const abroad = abroadLines(desk, relays?.() ?? []);
+    const top = [...head(), '', ...sessionLines(desk), ...waitingLines(desk), ...abroad, ''].map((line) =>
       cut(line, columns),
     );
     // Not cut: half a command does something else.

@@ -195,7 +195,7 @@ export const pairingTools: readonly Tool[] = [
     async (calls, { name }, host) => {
       const listed = calls.list();
       if (isRefusal(listed)) return listed;
-      const who = listed.peers.find(
+      const who = [...listed.peers, ...listed.asked].find(
         (peer) => peer.key === name || foldPetname(peer.name) === foldPetname(name),
       );
       if (who === undefined)
