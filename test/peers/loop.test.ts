@@ -67,7 +67,7 @@ const looping = (machine: Machine) =>
 async function doctorSays(machine: Machine) {
   const value = await inspectStore({ ...machine, path: machine.path });
   if (value === undefined) throw new Error('there is a store');
-  return link({ store: { state: 'found', value } });
+  return link({ nowMs: machine.clock.nowMs(), store: { state: 'found', value } });
 }
 
 describe('a chain of answers', () => {
