@@ -7,10 +7,14 @@ import { history } from '../../src/mailbox/history.ts';
 import { intake } from '../../src/mailbox/intake.ts';
 import { receive } from '../../src/mailbox/receive.ts';
 import { status } from '../../src/mailbox/status.ts';
+import { endEntry } from '../../src/peers/carry.ts';
+import { discoverPeer } from '../../src/peers/discover.ts';
+import type { OutboxRow } from '../../src/ports/peers.ts';
+import { inertJson } from '../../src/protocol/untrusted.ts';
 import { shortRead } from '../../src/surfaces/cli/read.ts';
 import { feedLine } from '../../src/surfaces/live/lines.ts';
 import { attach, difference, ok, post, posted, refused, sessionCaller } from '../contract/desk.ts';
-import { freshId, message, openGate, type Porch } from './forge.ts';
+import { forged, freshId, message, openGate, type Porch } from './forge.ts';
 import { type Machine, World } from './machines.ts';
 
 const session = sessionCaller('s1');
@@ -310,6 +314,39 @@ describe('the status', () => {
   });
 });
 
+describe('what a peer tells of a message', () => {
+  it('is 64 facts at most; how its way ended here is told all the same', async () => {
+    const { message_id } = ok(await post(alice, { peer: 'bob' }));
+    const entry = alice.store.read((tx) => tx.outbox.of(message_id)) as OutboxRow;
+    const fact = (nth: number) => ({
+      message_id: entry.wire_id,
+      fact: { kind: 'disposition', detail: 'accepted' } as const,
+      time_ms: 1_000 + nth,
+    });
+    const tell = (from: number, count: number) =>
+      openGate(alice).admit(
+        forged(alice, bob.identity, {
+          type: 'receipt',
+          fields: {
+            from_device: bob.device,
+            facts: Array.from({ length: count }, (_, nth) => fact(from + nth)),
+          },
+        }),
+      );
+    const kept = () => alice.rows('SELECT source FROM receipt').map(({ source }) => source);
+    for (const [from, count, expected] of [
+      [0, 63, 63],
+      [63, 1, 64],
+      [64, 1, 64],
+    ] as const) {
+      await tell(from, count);
+      expect(kept()).toHaveLength(expected);
+    }
+    await alice.store.write((tx) => endEntry(tx, alice, entry, 'discarded'));
+    expect(kept().filter((source) => source === 'outbox')).toHaveLength(1);
+  });
+});
+
 describe('the session that a peer names', () => {
   it('[INB-098] steers coalescing and answers, and changes neither trust nor who wrote it', async () => {
     const task = { task_id: 't', status: 'update' };
@@ -359,7 +396,7 @@ describe('the session that a peer names', () => {
 describe('who is shown as sender', () => {
   const hostile = 'alice\u001b[2J\u202e"\u2028\nFrom "root"';
 
-  it('is the owner’s name for the key, with what it calls itself quoted beside it', async () => {
+  it('[PEER-093] is the owner’s name for the key, with what it calls itself quoted beside it', async () => {
     await comes(carol, 'hello', { sender: hostile });
     const texts: string[] = [];
     const context = {
@@ -377,6 +414,21 @@ describe('who is shown as sender', () => {
     expect(shown).toMatch(/ "carol" \(another machine; says: "alice/);
     expect(shown).toMatch(/^[^\p{Cc}\p{Cf}\u2028\u2029]*$/u);
     expect(waiting()[0]).toMatchObject({ sender: hostile, origin: { peer: 'carol' } });
+    expect(inertJson(waiting())).toMatch(/^[^\p{Cc}\p{Cf}\u2028\u2029]*$/u);
+    // The same of what her card says of her sessions.
+    const words = {
+      host_kind: 'claude',
+      directory: hostile,
+      git: hostile,
+      work_summary: hostile,
+      bell: 'listener',
+    };
+    const card = { session_id: 'c1', principal: 'carol', project: 'shop', ...words, generation: 1 };
+    const of = { peer_key: carol.key, device: carol.device };
+    await bob.store.write((tx) => tx.devices.card({ ...of, card_ms: world.clock.nowMs(), sessions: [card] }));
+    const found = ok(await discoverPeer(bob, { peer: 'carol', project: 'shop' }));
+    expect(found).toMatchObject({ peer: 'carol', devices: [{ sessions: [{ work_summary: hostile }] }] });
+    expect(inertJson(found)).toMatch(/^[^\p{Cc}\p{Cf}\u2028\u2029]*$/u);
   });
 
   it('takes in what was printed under the local id alone', async () => {
