@@ -211,7 +211,7 @@ describe('[MSG-030, INB-155] the state of a recipient', () => {
     const order = ['live', 'full', 'deaf', 'away', 'gone'] as const;
     const { bestPresence } = await import('../../src/protocol/session.ts');
     for (const [nth, best] of order.entries())
-      expect(bestPresence([...order.slice(nth)].reverse())).toBe(best);
+      expect(bestPresence(order.slice(nth).toReversed())).toBe(best);
   });
 });
 
