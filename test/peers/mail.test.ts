@@ -14,6 +14,7 @@ import { inertJson } from '../../src/protocol/untrusted.ts';
 import { shortRead } from '../../src/surfaces/cli/read.ts';
 import { feedLine } from '../../src/surfaces/live/lines.ts';
 import { attach, difference, ok, post, posted, refused, sessionCaller } from '../contract/desk.ts';
+import { byText } from './by-text.ts';
 import { forged, freshId, message, openGate, type Porch } from './forge.ts';
 import { type Machine, World } from './machines.ts';
 
@@ -187,10 +188,7 @@ describe('a conversation', () => {
     expect(await said()).toEqual(['of a local alice']);
     await porch.admit(message(bob, bob.identity, { payload: '"of another device"' }));
     ok(await post(bob, { peer: 'self', recipient: 'z', sender: 'bob', payload: 'to it' }, session));
-    expect((await said({ peer: 'self' })).toSorted((a, b) => String(a).localeCompare(String(b)))).toEqual([
-      'of another device',
-      'to it',
-    ]);
+    expect((await said({ peer: 'self' })).toSorted(byText)).toEqual(['of another device', 'to it']);
   });
 
   it('[INB-082] of one moment is in the order of ids, and twenty where no number is given', async () => {
