@@ -260,7 +260,7 @@ export interface Receipts {
   insert(row: NewReceipt, eventId: string): void;
   /**
    * A fact of the link about a message that was sent away, with an event for the sender; once under its key, and of one
-   * delivery no more than `limits.peerFactsMax`.
+   * delivery no more than `limits.peerFactsMax` of a peer's.
    * @returns whether it was new
    */
   insertLinkFact(row: NewLinkFact, eventId: string): boolean;

@@ -110,7 +110,8 @@ function insertLinkFact(database: Database, row: NewLinkFact, eventId: string): 
            source, peer_key, peer_recorded_at)
          SELECT :receipt_id, :delivery_id, :receipt_kind, :idempotency_key, :value, :actor, :recorded_at, :source, :peer_key,
            :peer_recorded_at
-         WHERE (SELECT count(*) FROM receipt WHERE delivery_id = :delivery_id) < :most`,
+         WHERE :source <> 'peer'
+           OR (SELECT count(*) FROM receipt WHERE delivery_id = :delivery_id AND source = 'peer') < :most`,
     {
       receipt_id,
       delivery_id,

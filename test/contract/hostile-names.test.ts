@@ -7,6 +7,7 @@ import { failureLine, Refusal } from '../../src/protocol/errors.ts';
 import type { Json } from '../../src/protocol/json.ts';
 import { harmless, quoted } from '../../src/protocol/json.ts';
 import { readPayload } from '../../src/protocol/message.ts';
+import { reminderLines } from '../../src/protocol/reminder.ts';
 import { inertJson, inertValue } from '../../src/protocol/untrusted.ts';
 import { feedLine } from '../../src/surfaces/live/lines.ts';
 import { ok, openScene, posted, sessionCaller } from './desk.ts';
@@ -22,9 +23,10 @@ describe('a name in one line of text', () => {
     expect(JSON.parse(quoted('\u{e0001}'))).toBe('\u{e0001}');
   });
 
-  it('stays inert in the live view and in the line of a failure', () => {
+  it('[MSG-159] stays inert in the live view, a reminder and the line of a failure', () => {
     for (const kind of [
       'message',
+      'looped',
       'attempt',
       'host_accept',
       'notice',
@@ -47,7 +49,15 @@ describe('a name in one line of text', () => {
       };
       expect(feedLine(item)).toMatch(inert);
       expect(feedLine(item)).not.toContain('undefined');
+      // Of another machine, with a petname of that kind.
+      const remote = feedLine({ ...item, peer_key: 'key' }, () => hostile);
+      expect(remote).toMatch(inert);
+      if (kind === 'message' || kind === 'looped') expect(remote).toContain(quoted(hostile));
     }
+    const group = { project: hostile, session: hostile, unread: 1, progress: 1 };
+    const lines = reminderLines(hostile, [group]);
+    expect(lines.length).toBeGreaterThan(0);
+    for (const line of lines) expect(line).toMatch(inert);
     for (const json of [true, false])
       expect(failureLine(new Refusal('usage', hostile), json)).toMatch(/^[^\p{Cc}\p{Cf}\u2028\u2029]*\n$/u);
     expect(harmless('plain')).toBe('plain');

@@ -267,6 +267,12 @@ const elsewhere: Partial<Record<Name, [number: string, file: string]>> = {
   releaseEveryMs: ['20_000', 'contract/release.test.ts'],
   releaseWindowMs: ['30', 'contract/release.test.ts'],
   releasesAtOnceMax: ['four', 'contract/release.test.ts'],
+  linkRecordsMax: ['4_096', 'peers/bounds.test.ts'],
+  linkRecordBytesMax: ['33_554_432', 'peers/bounds.test.ts'],
+  signedForMs: ['86_400_001', 'peers/gate.test.ts'],
+  signedAheadMs: ['60_001', 'peers/gate.test.ts'],
+  replayIdsMax: ['4_096', 'peers/gate.test.ts'],
+  peerFactsMax: ['64', 'peers/mail.test.ts'],
 };
 
 const pairing = (Object.keys(limits) as Name[]).filter((name) =>
@@ -292,11 +298,6 @@ const inner: Name[] = [
   'acpStartWaitMs',
   'acpToolsWaitMs',
   'releaseAskMs',
-  'linkRecordsMax',
-  'linkRecordBytesMax',
-  'signedForMs',
-  'signedAheadMs',
-  'peerFactsMax',
   'outboxCountMax',
   'pendingCountMax',
   'outboxBytesMax',
@@ -306,7 +307,6 @@ const inner: Name[] = [
   'peerLiveMs',
   'peerAwayMs',
   'peerLongAwayMs',
-  'replayIdsMax',
   ...pairing,
 ];
 

@@ -60,7 +60,8 @@ async function fill(
           sender: 'alice',
           recipient: 'bob',
           target_kind: 'principal',
-          ...{ content_type: 'text/plain', privacy: 'private' },
+          content_type: 'text/plain',
+          privacy: 'private',
           provenance: { transport: 'link', source_host: 'link', peer_key: alice.key },
           origin: { sender_key: alice.key, message_id: id, return_route: { device: alice.device } },
           ...over,
@@ -74,7 +75,10 @@ async function fill(
       for (const receipt_kind of taken)
         tx.receipts.insert(
           {
-            ...{ receipt_id: `rcp_${receipt_kind}_${id}`, receipt_kind, delivery_id, actor: 'bob' },
+            receipt_id: `rcp_${receipt_kind}_${id}`,
+            receipt_kind,
+            delivery_id,
+            actor: 'bob',
             value: receipt_kind === 'ack' ? 'acknowledged' : 'ingested',
             idempotency_key: 'k',
             recorded_at: created_at,

@@ -8,6 +8,7 @@ import { bytesOfBase64url } from '../../src/protocol/base64url.ts';
 import type { GateStep } from '../../src/protocol/gate.ts';
 import { concat } from '../../src/protocol/wire/bytes.ts';
 import { attach, difference, ok, post, sessionCaller } from '../contract/desk.ts';
+import { byText } from './by-text.ts';
 import { flipped, forged, freshId, message, stranger, strangersDevice } from './forge.ts';
 import { type Machine, seedOf, World } from './machines.ts';
 import type { ModelRelay } from './model-relay.ts';
@@ -378,7 +379,11 @@ describe('an enemy with the name of a queue puts in it', () => {
     }
     ok(await post(alice, { peer: 'bob', payload: 'better' }));
     await world.pass(10_000);
-    expect([got(bob).toSorted(), relay.depth(bob.queue), bob.logged]).toEqual([['better', 'good'], 0, []]);
+    expect([got(bob).toSorted(byText), relay.depth(bob.queue), bob.logged]).toEqual([
+      ['better', 'good'],
+      0,
+      [],
+    ]);
     const counts = new Map<string, number>();
     for (const [, step] of enemies) counts.set(step, (counts.get(step) ?? 0) + 1);
     counts.set('replay', Math.ceil(enemies.length / 9) - 1);

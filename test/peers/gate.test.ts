@@ -225,7 +225,9 @@ describe('replay', () => {
       for (const kind of ['intake', 'ack'] as const)
         tx.receipts.insert(
           {
-            ...{ value: acknowledged.value, idempotency_key: 'k', actor: 'bob' },
+            value: acknowledged.value,
+            idempotency_key: 'k',
+            actor: 'bob',
             receipt_id: `rcp_${kind}`,
             receipt_kind: kind,
             delivery_id: got?.delivery_id as string,

@@ -40,6 +40,9 @@ export class ModelRelay {
   down: RelayFailure | undefined;
   /** Decides for each post; `lost` says that it was taken and drops it. */
   onPost: (post: Posted) => RelayFailure | 'lost' | undefined = () => undefined;
+  /** Decides for each settlement: a failure is one that the relay never heard of. */
+  onSettle: (signal: AbortSignal | undefined) => RelayFailure | undefined | Promise<RelayFailure> = () =>
+    undefined;
   readonly #clock: FakeClock;
   #seq = 0;
   #waiting: (() => void)[] = [];
@@ -112,8 +115,10 @@ export class ModelRelay {
         return { duplicate: this.#put(queue, item) };
       },
       poll: async (queue, { wait_ms, max }, signal) => this.#poll(own, queue, wait_ms, max, signal),
-      settle: async (queue, { ack, defer }) => {
+      settle: async (queue, { ack, defer }, signal) => {
         this.#up();
+        const lost = await this.onSettle(signal);
+        if (lost !== undefined) throw lost;
         const known = own(queue);
         const before = known.items.length;
         known.items = known.items.filter(({ seq }) => !ack.includes(String(seq)));

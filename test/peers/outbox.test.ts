@@ -200,7 +200,10 @@ describe('an attempt', () => {
     }
     expect(waits().length).toBeGreaterThan(9);
     at.length = 0;
-    relay.onPost = (posted) => void note(posted);
+    relay.onPost = (posted) => {
+      note(posted);
+      return undefined;
+    };
     await world.pass(5 * hourMs);
     expect(
       waits()

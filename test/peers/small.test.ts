@@ -210,8 +210,7 @@ describe('[MSG-030, INB-155] the state of a recipient', () => {
     // A principal shows the best of its sessions.
     const order = ['live', 'full', 'deaf', 'away', 'gone'] as const;
     const { bestPresence } = await import('../../src/protocol/session.ts');
-    for (const [nth, best] of order.entries())
-      expect(bestPresence([...order.slice(nth)].reverse())).toBe(best);
+    for (const [nth, best] of order.entries()) expect(bestPresence(order.slice(nth).toReversed())).toBe(best);
   });
 });
 

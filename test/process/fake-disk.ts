@@ -1,4 +1,4 @@
-// A disk of one mebibyte, which is soon full.
+// A disk of two mebibytes, which is soon full.
 
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
@@ -17,7 +17,7 @@ export function whyNoDisk(): string | undefined {
 export function smallDisk(home: Home): void {
   const data = home.env.POSTBELL_HOME as string;
   mkdirSync(data, { mode: 0o700, recursive: true });
-  const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=1m,mode=0700', 'tmpfs', data]);
+  const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=2m,mode=0700', 'tmpfs', data]);
   if (mounted.status !== 0) throw new Error(`no disk: ${String(mounted.stderr)}`);
   home.atLast(() => spawnSync('umount', ['--lazy', data]));
 }

@@ -34,6 +34,7 @@ describe('postbell mcp', () => {
       'acknowledge_messages',
       'conversation_history',
       'message_status',
+      'list_pending',
       'failed_deliveries',
       'get_my_session_id',
       'set_summary',

@@ -16,6 +16,7 @@ const firstRetryMs = 2_000;
 const longestRetryMs = 60_000;
 /** An item that the program itself fails at is left alone for so long. */
 const poisonS = 3_600;
+const lastWordMs = 1_000;
 
 export interface DrainOptions {
   relay: Relay;
@@ -35,7 +36,7 @@ export class Drain {
   readonly #alarm: Alarm;
   readonly #abort = new AbortController();
   readonly #running: Promise<void>;
-  #settling: Promise<void> = Promise.resolve();
+  #settling: Promise<unknown> = Promise.resolve();
 
   constructor(ground: LinkGround, options: DrainOptions) {
     this.#ground = ground;
@@ -46,8 +47,10 @@ export class Drain {
 
   async close(): Promise<void> {
     this.#alarm.end();
-    // What is committed here is worth a last word to the relay.
-    await this.#settling;
+    // What is committed here is worth a last word to the relay; one that does not answer gets the items settled when they come again.
+    const cancel = this.#ground.clock.after(lastWordMs, () => this.#abort.abort());
+    await this.#settling.catch(() => {});
+    cancel();
     this.#abort.abort();
     await this.#running;
   }
@@ -82,26 +85,29 @@ export class Drain {
     else this.#ground.log.warn('drain failed', { code: describeError(error).code });
   }
 
-  /** What was committed is settled while the next is waited for. */
+  /**
+   * What was committed is settled while the next is waited for. A settlement that failed is said once, with the next poll: the relay
+   * delivers those items again, and what has come meanwhile is looked at all the same.
+   */
   async #once(): Promise<void> {
     const { relay, queue } = this.#options;
+    const before = this.#settling;
     const { items } = await relay.poll(queue, { wait_ms: waitMs, max: batch }, this.#abort.signal);
-    await this.#settling;
-    if (items.length === 0) return;
-    const { verdicts, stored } = await this.#admit(items);
-    if (stored.length > 0) this.#options.onStored(stored);
-    this.#settling = this.#settle(answerOf(items, verdicts));
+    if (items.length > 0) await this.#take(items);
+    try {
+      await before;
+    } finally {
+      if (this.#settling === before) this.#settling = Promise.resolve();
+    }
   }
 
-  /** Where it fails the relay delivers the items again, and what was stored is known then. */
-  async #settle(answer: ReturnType<typeof answerOf>): Promise<void> {
+  async #take(items: readonly LeasedItem[]): Promise<void> {
     const { relay, queue } = this.#options;
-    try {
-      await relay.settle(queue, answer, this.#abort.signal);
-    } catch (error) {
-      // How the relay is, the next poll tells.
-      if (!isFailure(error)) this.#failed(error);
-    }
+    const { verdicts, stored } = await this.#admit(items);
+    if (stored.length > 0) this.#options.onStored(stored);
+    this.#settling = relay.settle(queue, answerOf(items, verdicts), this.#abort.signal);
+    // Awaited with the next poll.
+    this.#settling.catch(() => {});
   }
 
   async #admit(items: readonly LeasedItem[]): Promise<Admitted> {

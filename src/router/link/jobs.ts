@@ -43,14 +43,17 @@ export class Jobs {
 
   async #run(): Promise<void> {
     while (!this.#alarm.ended) {
+      // A store that cannot be read now ends nothing: it is asked again.
+      let untilMs = idleMs;
       try {
         await this.#round();
         await this.#purge();
+        untilMs = this.#untilMs();
       } catch (error) {
         if (this.#alarm.ended) return;
         this.#ground.log.warn('pairing records were not sent', { code: describeError(error).code });
       }
-      await this.#alarm.sleep(this.#untilMs());
+      await this.#alarm.sleep(untilMs);
     }
   }
 

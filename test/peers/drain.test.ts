@@ -1,0 +1,56 @@
+// How a queue of this account is emptied where the relay does not hear what was settled.
+
+import { expect, it } from 'vitest';
+import { receive } from '../../src/mailbox/receive.ts';
+import { ok, post } from '../contract/desk.ts';
+import { cli, type Machine, World } from './machines.ts';
+
+async function pair() {
+  const world = new World();
+  const relay = world.relay();
+  const alice = await world.machine('alice');
+  const bob = await world.machine('bob');
+  await world.befriend(alice, bob);
+  alice.start();
+  bob.start();
+  await world.pass(1_000);
+  return { world, relay, alice, bob };
+}
+
+const inboxOf = (machine: Machine): unknown[] =>
+  ok(receive(machine, { project: 'shop', recipient: 'bob' }, cli)).messages.map(({ payload }) => payload);
+
+it('a settlement that fails holds nothing up: the items come again, add nothing, and what follows comes as ever', async () => {
+  const { world, relay, alice, bob } = await pair();
+  let lost = 0;
+  relay.onSettle = () => {
+    lost += 1;
+    return relay.fail(503, 'store_unavailable');
+  };
+  ok(await post(alice, { peer: 'bob', payload: 'one', idempotency_key: 'k1' }));
+  await world.pass(3_000);
+  expect(inboxOf(bob)).toEqual(['one']);
+  expect(lost).toBeGreaterThan(0);
+  relay.onSettle = () => undefined;
+  ok(await post(alice, { peer: 'bob', payload: 'two', idempotency_key: 'k2' }));
+  await world.pass(3_000);
+  expect(inboxOf(bob)).toEqual(['one', 'two']);
+  // The first is given out again when its lease has ended.
+  await world.pass(40_000);
+  expect(relay.depth()).toBe(0);
+  expect(inboxOf(bob)).toEqual(['one', 'two']);
+});
+
+it('a relay that never answers a settlement holds up the end of a router by no more than it may take', async () => {
+  const { world, relay, alice, bob } = await pair();
+  relay.onSettle = (signal) =>
+    new Promise((resolve) =>
+      signal?.addEventListener('abort', () => resolve(relay.fail(503, 'store_unavailable'))),
+    );
+  ok(await post(alice, { peer: 'bob', payload: 'one' }));
+  await world.pass(3_000);
+  expect(inboxOf(bob)).toEqual(['one']);
+  const before = world.clock.elapsedMs();
+  await bob.stop();
+  expect(world.clock.elapsedMs() - before).toBeLessThanOrEqual(2_000);
+});
