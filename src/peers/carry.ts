@@ -105,8 +105,8 @@ export function relayFailed(
 }
 
 /**
- * Where another machine of the peer was heard of later, the one whose queue is gone was replaced by it. A relay that lost its store
- * knows no queue either, until its owner polls: what it took before is given some time.
+ * Where another machine of the peer was heard of later, the one whose queue is gone was replaced by it. A relay that lost its
+ * store knows no queue either, until its owner polls: what it took before is given some time.
  */
 function moved(tx: Tx, { message_id, peer_key, device }: OutboxRow): boolean {
   const [newest] = [...tx.devices.of(peer_key)].sort((a, b) => b.heard_ms - a.heard_ms);

@@ -61,8 +61,9 @@ export interface Outbox {
   /** They are to be made anew: for another device, or at other relays. */
   dropPosts(messageId: string): void;
   /**
-   * What is to be posted at the relay by now and has not expired, oldest first; without what an older one for the same queue holds up, which
-   * the relay did not take and which is not to be tried again yet. Also what a clock that was set back has moved far ahead.
+   * What is to be posted at the relay by now and has not expired, oldest first; also what a clock that was set back has moved
+   * further ahead than anything waits. Without what an older one for the same queue holds up, which the relay did not take and
+   * which is not to be tried again yet.
    */
   due(relay: string, nowMs: number, count: number): (OutboxPost & OutboxRow)[];
   /** Relays that something is to be posted at. */

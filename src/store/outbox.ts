@@ -81,7 +81,7 @@ export function outbox(database: Database): Outbox {
 /** By an older one for the same queue that this relay did not take and that is not to be tried again yet. */
 const heldUp = `
   SELECT 1 FROM outbox_post q JOIN outbox x ON x.message_id = q.message_id
-  WHERE q.relay = p.relay AND q.device = p.device AND q.accepted_ms IS NULL AND q.parked = 0 AND q.next_ms > :nowMs AND q.next_ms <= :farMs
+  WHERE q.relay = p.relay AND q.device = p.device AND q.accepted_ms IS NULL AND q.parked = 0 AND q.next_ms > :nowMs
     AND x.peer_key = o.peer_key AND x.seq < o.seq`;
 
 type Posts = Pick<
@@ -117,7 +117,8 @@ function posts(database: Database): Posts {
       database
         .all(
           `SELECT ${columns}, ${postColumns} FROM outbox_post p JOIN outbox o ON o.message_id = p.message_id
-           WHERE p.relay = :relay AND (p.next_ms <= :nowMs OR p.next_ms > :farMs) AND o.expires_ms > :nowMs AND (p.accepted_ms IS NOT NULL OR p.parked = 1 OR NOT EXISTS (${heldUp}))
+           WHERE p.relay = :relay AND (p.next_ms <= :nowMs OR p.next_ms > :farMs) AND o.expires_ms > :nowMs
+             AND (p.accepted_ms IS NOT NULL OR p.parked = 1 OR NOT EXISTS (${heldUp}))
            ORDER BY o.seq LIMIT ${literal(count)}`,
           { relay, nowMs, farMs: nowMs + limits.outboxWaitMsMax },
         )
