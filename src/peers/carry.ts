@@ -8,14 +8,12 @@ import type { Tx } from '../ports/store.ts';
 import type { OutboxEnd, OutboxFact } from '../protocol/receipts.ts';
 import type { WireRecord } from '../protocol/wire/record.ts';
 import { wireReplyTo } from './reply-ids.ts';
-import { hourMs, repostMs, retryMs } from './schedule.ts';
+import { hourMs, leftFailures, repostMs, retryMs } from './schedule.ts';
 
 type CarryDesk = Pick<Desk, 'clock' | 'random'>;
 
 /** After which a queue that no relay knows is given up. */
 const unknownQueueMs = 604_800_000;
-/** In a row, about 25 minutes: a machine that is up registers its queue again within one. */
-const lostFailures = 12;
 
 /** The record of an entry, to be signed now. */
 export function messageRecord(
@@ -114,7 +112,7 @@ function moved(tx: Tx, { message_id, peer_key, device }: OutboxRow): boolean {
   const left = tx.outbox
     .posts(message_id)
     .filter(
-      ({ parked, accepted_ms, failures }) => !parked || (accepted_ms !== null && failures < lostFailures),
+      ({ parked, accepted_ms, failures }) => !parked || (accepted_ms !== null && failures < leftFailures),
     );
   if (!isElsewhere || left.length > 0) return false;
   tx.outbox.dropPosts(message_id);

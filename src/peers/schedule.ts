@@ -7,6 +7,12 @@ const untilStoredMs = [60_000, 300_000, 900_000] as const;
 /** Nothing waits longer, whatever a relay says. */
 export const hourMs = 3_600_000;
 
+/**
+ * So often in a row a queue is unknown before it counts as left: about 25 minutes. A relay that lost its store knows none either, but
+ * a machine that is up registers again within one.
+ */
+export const leftFailures = 12;
+
 /** @param failures in a row, this one included; @param jitter 0 to 1, which makes it up to a fifth longer */
 export function retryMs(failures: number, jitter: number): number {
   const doubled = secondMs * 2 ** Math.min(failures - 1, 20);

@@ -4,6 +4,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { openItem } from '../../src/crypto/sealed-item.ts';
 import { acknowledge } from '../../src/mailbox/acknowledge.ts';
+import { dispose } from '../../src/mailbox/dispose.ts';
 import { receipts } from '../../src/mailbox/receipts.ts';
 import { receive } from '../../src/mailbox/receive.ts';
 import { putRoutes } from '../../src/peers/control.ts';
@@ -282,24 +283,76 @@ describe('a question', () => {
   it('goes to the queue that was heard of last where its receiver has left the one that it was sent to', async () => {
     await bothRun();
     await attach(bob, 's-bob');
-    const sent = await send();
-    await world.pass(5 * secondMs);
-    relay.onPost = ({ queue }) => (queue === alice.queue ? 'lost' : undefined);
     const caller = sessionCaller('s-bob');
-    const [got] = ok(receive(bob, { project: 'shop' }, caller)).messages;
-    ok(await acknowledge(bob, { messages: [got?.receipt as object], project: 'shop' }, caller));
-    await world.pass(5 * secondMs);
-    relay.onPost = () => undefined;
+    const acknowledged = async () => {
+      const { message_id } = await send();
+      await world.pass(5 * secondMs);
+      relay.onPost = ({ queue }) => (queue === alice.queue ? 'lost' : undefined);
+      const [got] = ok(receive(bob, { project: 'shop' }, caller)).messages;
+      ok(await acknowledge(bob, { messages: [got?.receipt as object], project: 'shop' }, caller));
+      await world.pass(5 * secondMs);
+      relay.onPost = () => undefined;
+      return message_id;
+    };
+    const before = await acknowledged();
     await bob.stop();
     await leaveQueue(bob);
     bob.start();
     await world.pass(minuteMs);
     expect(relay.queues.has(bob.queue)).toBe(false);
-    expect(kindsOf(sent.message_id)).not.toContain('ack acknowledged');
+    const after = await acknowledged();
+    for (const id of [before, after]) expect(kindsOf(id)).not.toContain('ack acknowledged');
     await alice.stop();
     alice.start();
     await world.pass(3 * minuteMs);
-    expect(kindsOf(sent.message_id)).toContain('ack acknowledged');
+    // It answers one question a minute.
+    for (const id of [before, after]) expect(kindsOf(id)).toContain('ack acknowledged');
+  });
+});
+
+describe('receipts', () => {
+  it('follow their receiver to another queue', async () => {
+    await bothRun();
+    await attach(bob, 's-bob');
+    const sent = await send();
+    await world.pass(5 * secondMs);
+    await alice.stop();
+    await leaveQueue(alice);
+    relay.queues.delete(alice.queue);
+    const caller = sessionCaller('s-bob');
+    const [got] = ok(receive(bob, { project: 'shop' }, caller)).messages;
+    ok(await acknowledge(bob, { messages: [got?.receipt as object], project: 'shop' }, caller));
+    const { message_id = '' } = got ?? {};
+    const scope = { project: 'shop', recipient: 'bob', message_id };
+    ok(await dispose(bob, { ...scope, value: 'accepted', idempotency_key: 'd1' }, caller));
+    alice.start();
+    await world.pass(40 * minuteMs);
+    expect(kindsOf(sent.message_id)).toContain('disposition accepted');
+    // From now on at once.
+    ok(await dispose(bob, { ...scope, value: 'completed', idempotency_key: 'd2' }, caller));
+    await world.pass(10 * secondMs);
+    expect(kindsOf(sent.message_id)).toContain('disposition completed');
+  });
+
+  it('that nobody takes are kept for thirty days', async () => {
+    bob.start();
+    await world.pass(secondMs);
+    const fact = (wire_id: string, ageMs: number) => ({
+      peer_key: alice.key,
+      device: alice.device,
+      wire_id,
+      fact: 'stored' as const,
+      detail: 'unknown',
+      at_ms: world.clock.nowMs() - ageMs,
+    });
+    await bob.store.write((tx) => {
+      tx.factsOut.add(fact('00000000-0000-4000-8000-000000000001', 29 * 24 * hourMs));
+      tx.factsOut.add(fact('00000000-0000-4000-8000-000000000002', 31 * 24 * hourMs));
+    });
+    await world.pass(2 * hourMs);
+    expect(bob.rows('SELECT wire_id FROM receipt_out')).toEqual([
+      { wire_id: '00000000-0000-4000-8000-000000000001' },
+    ]);
   });
 });
 

@@ -58,19 +58,30 @@ export class Queries {
     const own = this.#self.identity.key;
     const since = clock.nowMs() - limits.peerExpiryMs;
     const unanswered = store.read((tx) => tx.outbox.unanswered(since, wireLimits.queryIdsMax));
-    for (const one of unanswered) if (isTrusted({ account, own }, one.peer_key)) await this.#ask(one);
+    for (const key of new Set(unanswered.map(({ peer_key }) => peer_key)))
+      if (isTrusted({ account, own }, key))
+        await this.#askPeer(
+          key,
+          unanswered.filter(({ peer_key }) => peer_key === key),
+        );
   }
 
-  /** Where its machine has left the queue, the one that was heard of last may be the same under a new name. */
-  async #ask(one: Unanswered): Promise<void> {
-    if (await this.#askAt(one)) return;
-    const [newest] = this.#ground.store.read((tx) => tx.devices.of(one.peer_key));
-    if (newest !== undefined && newest.device !== one.device)
-      await this.#askAt({ ...one, device: newest.device });
+  /**
+   * Where a machine has left its queue, the one that was heard of last may be the same under a new name. That one is asked last,
+   * and for all of it at once: it answers once a minute.
+   */
+  async #askPeer(peer_key: string, all: readonly Unanswered[]): Promise<void> {
+    const device = this.#ground.store.read((tx) => tx.devices.of(peer_key))[0]?.device;
+    const left: string[] = [];
+    for (const one of all) if (one.device !== device && !(await this.#ask(one))) left.push(...one.wire_ids);
+    if (device === undefined) return;
+    const own = all.find((one) => one.device === device)?.wire_ids ?? [];
+    const wire_ids = [...own, ...left].slice(0, wireLimits.queryIdsMax);
+    if (wire_ids.length > 0) await this.#ask({ peer_key, device, wire_ids });
   }
 
   /** @returns whether a relay took it */
-  async #askAt({ peer_key, device, wire_ids }: Unanswered): Promise<boolean> {
+  async #ask({ peer_key, device, wire_ids }: Unanswered): Promise<boolean> {
     const { store, clock, random, relays } = this.#ground;
     const { identity, place } = this.#self;
     const nowMs = clock.nowMs();

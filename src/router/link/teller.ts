@@ -3,7 +3,7 @@
 
 import { pickSuite } from '../../crypto/seal-suites.ts';
 import { relaysOf } from '../../peers/route.ts';
-import { retryMs } from '../../peers/schedule.ts';
+import { hourMs, leftFailures, retryMs } from '../../peers/schedule.ts';
 import { isTrusted } from '../../peers/who.ts';
 import type { FactOut } from '../../ports/peers.ts';
 import type { Relay } from '../../ports/relay.ts';
@@ -25,6 +25,14 @@ interface Destination {
   device: string;
 }
 
+interface Held {
+  failures: number;
+  untilMs: number;
+}
+
+/** `unknown`: no relay knows the queue. */
+type Answer = 'took' | 'unknown' | 'failed';
+
 export class Teller {
   readonly #ground: LinkGround;
   readonly #self: Self;
@@ -32,8 +40,9 @@ export class Teller {
   readonly #alarm: Alarm;
   readonly #abort = new AbortController();
   /** Destinations that no relay takes anything for now: failures in a row, and when to try again. */
-  readonly #held = new Map<string, { failures: number; untilMs: number }>();
+  readonly #held = new Map<string, Held>();
   readonly #running: Promise<void>;
+  #droppedMs = Number.NEGATIVE_INFINITY;
 
   constructor(ground: LinkGround, self: Self, relay: (origin: string) => Relay) {
     this.#ground = ground;
@@ -80,11 +89,14 @@ export class Teller {
     const destinations = store.read((tx) => tx.factsOut.destinations());
     const isKnown = (key: string): boolean => key === this.#self.identity.key || policy.of(key) !== undefined;
     const strangers = destinations.filter(({ peer_key }) => !isKnown(peer_key));
-    if (strangers.length > 0)
+    const isOldDue = clock.elapsedMs() - this.#droppedMs >= hourMs;
+    if (strangers.length > 0 || (isOldDue && destinations.length > 0)) {
+      this.#droppedMs = clock.elapsedMs();
       await store.write((tx) => {
         for (const { peer_key } of strangers) tx.factsOut.drop({ peer_key });
         tx.factsOut.drop({ beforeMs: clock.nowMs() - keptMs });
       });
+    }
     const quiet = (key: string): boolean => policy.of(key)?.receipts === false;
     const due = destinations.filter((to) => isKnown(to.peer_key) && !this.#isHeld(to));
     await Promise.all(due.map((to) => this.#tell(to, quiet(to.peer_key))));
@@ -108,8 +120,26 @@ export class Teller {
     }
   }
 
-  /** @returns whether a relay took it */
+  /**
+   * Where the machine has left its queue, the one of the peer that was heard of last may be the same under a new name; to any other
+   * these facts mean nothing. @returns whether a relay took it
+   */
   async #post(to: Destination, rows: readonly FactOut[]): Promise<boolean> {
+    const answer = await this.#postAt(to, rows);
+    if (answer === 'took') {
+      this.#held.delete(nameOf(to));
+      return true;
+    }
+    const held = this.#hold(to);
+    if (answer === 'failed' || held.failures < leftFailures) return false;
+    const [newest] = this.#ground.store.read((tx) => tx.devices.of(to.peer_key));
+    if (newest === undefined || newest.device === to.device) return false;
+    const took = (await this.#postAt(newest, rows)) === 'took';
+    if (took) held.untilMs = this.#ground.clock.elapsedMs();
+    return took;
+  }
+
+  async #postAt(to: Destination, rows: readonly FactOut[]): Promise<Answer> {
     const { store, clock, random, relays } = this.#ground;
     const { identity, place } = this.#self;
     const [origins, suites] = store.read((tx) => [
@@ -117,7 +147,7 @@ export class Teller {
       tx.devices.get(to.peer_key, to.device)?.suites,
     ]);
     const suite = pickSuite(suites ?? [1]);
-    if (suite === undefined) return true;
+    if (suite === undefined) return 'took';
     const record: WireRecord & { to: string } = {
       type: 'receipt',
       from: identity.key,
@@ -129,27 +159,27 @@ export class Teller {
     const body = sealedFor(this.#ground, record, identity, { id: to.device, suite });
     const item = { id: hex(random.bytes(16)), body, ttl_s: itemTtlS };
     const queue = queueOf(to.peer_key, to.device);
-    const results = await Promise.all(origins.map((origin) => this.#at(origin, queue, item)));
-    const took = results.includes(true);
-    if (took) this.#held.delete(nameOf(to));
-    else this.#hold(to);
-    return took;
+    const answers = await Promise.all(origins.map((origin) => this.#at(origin, queue, item)));
+    if (answers.includes('took')) return 'took';
+    return answers.includes('failed') ? 'failed' : 'unknown';
   }
 
-  async #at(origin: string, queue: string, item: Parameters<Relay['post']>[1]): Promise<boolean> {
+  async #at(origin: string, queue: string, item: Parameters<Relay['post']>[1]): Promise<Answer> {
     try {
       await this.#relay(origin).post(queue, item, this.#abort.signal);
-      return true;
+      return 'took';
     } catch (error) {
       if (!isFailure(error)) throw error;
-      return false;
+      return error.status === 404 ? 'unknown' : 'failed';
     }
   }
 
-  #hold(to: Destination): void {
+  #hold(to: Destination): Held {
     const failures = (this.#held.get(nameOf(to))?.failures ?? 0) + 1;
     const untilMs = this.#ground.clock.elapsedMs() + retryMs(failures, jitter(this.#ground));
-    this.#held.set(nameOf(to), { failures, untilMs });
+    const held = { failures, untilMs };
+    this.#held.set(nameOf(to), held);
+    return held;
   }
 }
 
