@@ -1,30 +1,49 @@
-import { it } from 'vitest';
-import { simulateLink } from './run.ts';
+// Seeds of a world of machines and relays that must hold, and that a seed gives the same history each time.
 
-it('x', async () => {
-  const by = new Map<string, string[]>();
-  for (let s = Number(process.env.A ?? 1); s <= Number(process.env.B ?? 3); s++) {
-    const o = await simulateLink(s, Number(process.env.S ?? 4000));
-    const f = o.failure;
-    const k = f
-      ? f.checker +
-        ': ' +
-        f.text
-          .replace(/msg_\w+/g, 'M')
-          .replace(/alice|bob|carol|dave/g, 'X')
-          .replace(/\d+/g, 'N')
-          .slice(0, 150)
-      : 'ok';
-    by.set(k, [...(by.get(k) ?? []), `${s}@${f?.step}`]);
-    if (process.env.V)
-      console.log(
-        s,
-        o.steps,
-        o.seconds.toFixed(1),
-        Math.round(o.simulatedMs / 60000),
-        f,
-        f ? o.trace.join('\n') : o.tally.lines().join('\n'),
-      );
-  }
-  for (const [k, v] of by) console.log(v.length, k, v.slice(0, 6).join(' '));
-}, 6000000);
+import { describe, expect, it } from 'vitest';
+import { Tally } from '../tally.ts';
+import { simulateLink } from './run.ts';
+import { failedOnce } from './seeds.ts';
+
+const seeds = [1, 2, 3, 4, 5, 6];
+const steps = 4_000;
+const met = new Tally();
+
+const broken = async (seed: number) => {
+  const { failure, trace, state, tally } = await simulateLink(seed, steps);
+  met.add(tally);
+  return failure && { ...failure, state, trace };
+};
+
+describe('machines that are linked', () => {
+  it.each(seeds)('keep every promise with seed %d', async (seed) => {
+    expect(await broken(seed)).toBeUndefined();
+  });
+
+  it.each(failedOnce)('keep every promise with seed $seed, which failed once: $why', async ({ seed }) => {
+    expect(await broken(seed)).toBeUndefined();
+  });
+
+  it('have the same history each time they are run with one seed, and another with another', async () => {
+    const [first, again, other] = [
+      await simulateLink(3, 2_000),
+      await simulateLink(3, 2_000),
+      await simulateLink(4, 2_000),
+    ];
+    expect(again).toMatchObject({ hash: first.hash, steps: first.steps, simulatedMs: first.simulatedMs });
+    expect(other.hash).not.toBe(first.hash);
+  });
+
+  it('have met all that may happen to them', () => {
+    for (const what of all) expect(met.of(what), what).toBeGreaterThan(0);
+  });
+});
+
+const all = [
+  ...['killed router', 'killed command', 'killed right after a commit', 'routers stopped'],
+  ...['requests lost', 'answers lost', 'requests twice', 'cut machine', 'cut relay'],
+  ...['restart relay', 'wipe relay', 'relay down', 'set clock', 'edit policy', 'all asleep'],
+  ...['sent', 'read', 'disposed', 'discarding', 'asked', 'accepted', 'trusts no more', 'removed', 'rotated'],
+  ...['message', 'receipt', 'query', 'route', 'pair_request', 'pair_accept'].map((type) => `posted ${type}`),
+  ...['again', 'changed', 'moved', 'stranger', 'peer'].map((deed) => `intruder: ${deed}`),
+];

@@ -141,6 +141,7 @@ export class Machine {
     const opened = open(this.#world, body, queue);
     if (opened === undefined) throw new Error(`${this.name} posts what ${to} cannot open`);
     this.#world.tally.count(`posted ${opened.header.type}`);
+    this.#world.note(undefined, `${this.name} posts ${opened.header.type} to ${queue} at ${relay.origin}`);
     this.#world.posted({ machine: this, relay: relay.origin, to, queueId, body, ...opened });
   }
 

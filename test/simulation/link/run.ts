@@ -16,15 +16,16 @@ import { Network } from './network.ts';
 import { People } from './people.ts';
 import type { Tamper } from './ports.ts';
 import { SimulatedRelay } from './relay.ts';
+import { stateOf } from './state.ts';
 import { Weather } from './weather.ts';
 import { LinkWorld } from './world.ts';
 
 const minuteMs = 60_000;
-/** Two of the hourly tries of what a peer has not confirmed, and what follows of them. */
+/** Two of the hourly tries of what a peer has not said to be stored, and what follows of them. */
 const quietMs = 150 * minuteMs;
-/** A link asks for lost facts two minutes after it began. */
 /** People look at who asks; the last look leaves time for what follows. */
 const acceptRounds = 10;
+/** A link asks for lost facts two minutes after it began. */
 const askedMs = 12 * minuteMs;
 
 const makers = [
@@ -44,7 +45,9 @@ export interface LinkOutcome {
   tally: Tally;
   simulatedMs: number;
   failure: Failure | undefined;
+  /** The last steps, and how the world stood where it failed. */
   trace: string[];
+  state: string[];
 }
 
 /** Breaks something on purpose. */
@@ -69,11 +72,13 @@ async function runIn(
   const world = new LinkWorld(seed);
   const network = new Network(world);
   const diskOf = await diskMaker(directory);
+  let state: string[] = [];
   try {
     const people = new People(world, network);
     const weather = populate(world, network, people, { diskOf, canary });
     await world.run({ steps, elapsedMs: Number.POSITIVE_INFINITY });
     if (world.failure === undefined) await quiet(world, network, { people, weather, canary });
+    if (world.failure !== undefined) state = stateOf(world);
   } finally {
     for (const { disk } of world.machines) disk.close();
   }
@@ -86,6 +91,7 @@ async function runIn(
     simulatedMs: world.elapsedMs,
     failure: world.failure,
     trace: world.trace.last(),
+    state,
   };
 }
 

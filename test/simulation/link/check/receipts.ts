@@ -27,10 +27,11 @@ export const noReceiptWithoutItsFact: MakeLinkChecker = ({ machines }, broken) =
     );
     const { receipt_kind, value, peer_key } = receipt;
     const what = `${receipt_kind} ${value} of ${sent?.message_id} at ${sender.name}`;
-    if (sent === undefined || sent.peer_key !== peer_key)
-      return broken(`${what} is told by a key that it was not sent to`);
     const receiver = machines.find(({ key }) => key === peer_key);
-    if (receiver === undefined) return broken(`${what} is told by nobody`);
+    if (sent === undefined || receiver === undefined || sent.peer_key !== peer_key) {
+      broken(`${what} is told by a key that it was not sent to`);
+      return;
+    }
     if (receipt_kind === 'refused') {
       if (!refusals.has(`${receiver.name} ${sent.wire_id} ${value}`)) broken(`${what} was never refused`);
       return;

@@ -28,7 +28,7 @@ export const bothSidesAgree: MakeLinkChecker = (world, broken) => {
     const told = factsOf(sender, message_id, 'peer');
     const what = `${message_id} from ${sender.name} to ${receiver.name}`;
     if (ended_at === null)
-      return broken(`${what} is still on its way (${stored === undefined ? 'not ' : ''}stored there)`);
+      broken(`${what} is still on its way (${stored === undefined ? 'not ' : ''}stored there)`);
     if (stored === undefined || !told.some((fact) => fact.startsWith('stored'))) return;
     const ours = sender.disk.get('SELECT created_at FROM message WHERE message_id = ?', message_id as string);
     if (sender.nowMs() - Date.parse(ours?.created_at as string) >= queriedMs) return;
@@ -36,7 +36,7 @@ export const bothSidesAgree: MakeLinkChecker = (world, broken) => {
     // Nobody asks for what a peer may say after its ack, nor is it said again.
     for (const fact of factsOf(receiver, stored.message_id, 'receipt'))
       if (!told.includes(fact) && !(lost && fact.startsWith('disposition')))
-        broken(`${what}: its sender was not told ${fact} (${told}; expires ${expires_ms})`);
+        broken(`${what}: its sender was not told ${fact} (${told.join(', ')}; expires ${expires_ms})`);
   };
 
   const checkOutbox = (sender: Machine): void => {

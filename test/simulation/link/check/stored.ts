@@ -25,7 +25,10 @@ export const storedAtMostOnce: MakeLinkChecker = ({ machines }, broken) => {
       origin_id as string,
       machine.key,
     );
-    if (sent === undefined) return broken(`${machine.name} holds ${message_id}, which nobody sent it`);
+    if (sent === undefined) {
+      broken(`${machine.name} holds ${message_id}, which nobody sent it`);
+      return;
+    }
     for (const name of compared)
       if (here[name] !== sent[name] && here.tombstoned_at === null)
         broken(`${name} of ${message_id} at ${machine.name} is not as it was sent`);
