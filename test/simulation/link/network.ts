@@ -1,6 +1,7 @@
 // The way between a process and a relay: requests and answers are late, lost, or come twice, and a machine or a relay may be cut off
 // in one direction or both. What was lost is known only by waiting.
 
+import { setMaxListeners } from 'node:events';
 import { type LeasedItem, type Relay, RelayFailure, type Signer } from '../../../src/ports/relay.ts';
 import type { Process } from '../process.ts';
 import type { Machine } from './machine.ts';
@@ -209,6 +210,7 @@ export class Network {
     const patience = this.#world.later(process, 'no answer', waitMs, () =>
       once(() => reject(unreachable(relay))),
     );
+    if (signal !== undefined) setMaxListeners(0, signal);
     signal?.addEventListener('abort', onAbort);
     if (signal?.aborted) onAbort();
     return { after: (ms, then) => void this.#world.later(process, 'answered', ms, () => once(then)) };

@@ -65,7 +65,7 @@ export class SimulatedRelay {
       queue.seenMs = Math.max(queue.seenMs, nowMs - restartAgeMs);
       for (const item of queue.items) item.freeMs = 0;
     }
-    for (const poll of [...this.#polls]) this.#end(poll, undefined);
+    for (const poll of this.#polls) this.#end(poll, undefined);
   }
 
   /** Its disk is lost. */

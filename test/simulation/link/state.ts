@@ -33,7 +33,8 @@ const lines = (
 export function stateOf({ machines, relays, failure }: LinkWorld): string[] {
   const named = /msg_\w+/.exec(failure?.text ?? '')?.[0];
   const all = machines.flatMap((machine) => [
-    `${machine.name} is ${machine.key} at ${machine.relays}, ${new Date(machine.nowMs()).toISOString()}, and trusts ${machine.peers.map(({ name }) => name)}`,
+    `${machine.name} is ${machine.key} at ${machine.relays.join(', ')}, where it is ${new Date(machine.nowMs()).toISOString()}`,
+    `${machine.name} trusts ${machine.peers.map(({ name }) => name).join(', ')}`,
     ...lines(machine, always),
     ...(named === undefined ? [] : lines(machine, ofMessage, named)),
   ]);
