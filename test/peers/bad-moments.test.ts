@@ -15,6 +15,7 @@ import type { Store } from '../../src/ports/store.ts';
 import { Fault } from '../../src/protocol/errors.ts';
 import { readFields } from '../../src/protocol/wire/decode.ts';
 import { attach, ok, post, sessionCaller } from '../contract/desk.ts';
+import { forged, freshId, message, openGate, toldBy } from './forge.ts';
 import { cli, type Machine, noSuchFile, World } from './machines.ts';
 import type { ModelRelay, Posted } from './model-relay.ts';
 
@@ -79,6 +80,8 @@ async function bothRun(): Promise<void> {
   bob.start();
   await world.pass(2 * secondMs);
 }
+
+const unusable = () => new Fault('store_full', 'the disk is full');
 
 describe('a message on its way', () => {
   it('is tried again within a minute though the clock was set back by a day', async () => {
@@ -308,6 +311,34 @@ describe('a question', () => {
     // It answers one question a minute.
     for (const id of [before, after]) expect(kindsOf(id)).toContain('ack acknowledged');
   });
+
+  it('is answered when it comes again where the store failed at its answer', async () => {
+    const { store } = bob;
+    let failing = false;
+    bob.store = {
+      ...store,
+      write: async (work) => {
+        if (!failing) return store.write(work);
+        failing = false;
+        return store.write((tx) => {
+          work(tx);
+          throw unusable();
+        });
+      },
+    } as Store;
+    const porch = openGate(bob);
+    const id = freshId();
+    await porch.admit(message(bob, alice, {}, { id }));
+    await bob.store.write((tx) =>
+      tx.factsOut.remove(tx.factsOut.next(alice.key, alice.device, 64).map(({ seq }) => seq)),
+    );
+    const fields = { from_device: alice.device, ids: [id] };
+    const query = forged(bob, alice.identity, { type: 'query', fields });
+    failing = true;
+    expect((await porch.admit(query)).verdicts).toEqual([{ defer_s: 30 }]);
+    expect((await porch.admit(query)).verdicts).toEqual(['settle']);
+    expect(toldBy(bob)).toMatchObject([{ wire_id: id, fact: 'stored' }]);
+  });
 });
 
 describe('receipts', () => {
@@ -357,8 +388,6 @@ describe('receipts', () => {
 });
 
 describe('a link that meets a store which cannot be used', () => {
-  const unusable = () => new Fault('store_full', 'the disk is full');
-
   it('begins at its next round where the first write failed', async () => {
     const { store } = alice;
     let failing = true;
