@@ -230,6 +230,32 @@ describe('to a peer that was removed', () => {
     expect(postsTo(bob)).toHaveLength(before);
   });
 
+  it('no question goes to the next relay where the one before did not take it', async () => {
+    const second = world.relay('http://second.test');
+    await bothRun();
+    await send();
+    await world.pass(5 * secondMs);
+    await alice.store.write((tx) =>
+      tx.devices.heard({
+        peer_key: bob.key,
+        device: bob.device,
+        heard_ms: world.clock.nowMs(),
+        route: { relays: [relay.origin, second.origin], suites: [1] },
+      }),
+    );
+    relay.onPost = ({ queue }) => {
+      if (queue !== bob.queue) return undefined;
+      alice.peers = [];
+      return relay.fail(503, 'store_unavailable');
+    };
+    const before = second.posts.length;
+    await alice.stop();
+    alice.start();
+    await world.pass(5 * minuteMs);
+    expect(alice.peers).toEqual([]);
+    expect(second.posts).toHaveLength(before);
+  });
+
   it('no route goes out', async () => {
     await register(bob);
     alice.start();

@@ -54,16 +54,14 @@ export class Queries {
   }
 
   async #round(): Promise<void> {
-    const { account, clock, store } = this.#ground;
-    const own = this.#self.identity.key;
+    const { clock, store } = this.#ground;
     const since = clock.nowMs() - limits.peerExpiryMs;
     const unanswered = store.read((tx) => tx.outbox.unanswered(since, wireLimits.queryIdsMax));
     for (const key of new Set(unanswered.map(({ peer_key }) => peer_key)))
-      if (isTrusted({ account, own }, key))
-        await this.#askPeer(
-          key,
-          unanswered.filter(({ peer_key }) => peer_key === key),
-        );
+      await this.#askPeer(
+        key,
+        unanswered.filter(({ peer_key }) => peer_key === key),
+      );
   }
 
   /**
@@ -82,7 +80,7 @@ export class Queries {
 
   /** @returns whether a relay took it */
   async #ask({ peer_key, device, wire_ids }: Unanswered): Promise<boolean> {
-    const { store, clock, random, relays } = this.#ground;
+    const { account, store, clock, random, relays } = this.#ground;
     const { identity, place } = this.#self;
     const nowMs = clock.nowMs();
     const record: WireRecord & { to: string } = {
@@ -102,13 +100,16 @@ export class Queries {
     const queue = queueOf(peer_key, device);
     const body = sealedFor(this.#ground, record, identity, { id: device, suite });
     const id = itemId({ secret: random.bytes(16), queue, signedAtMs: nowMs });
-    for (const origin of origins)
+    for (const origin of origins) {
+      // The one before may have taken half a minute not to answer.
+      if (!isTrusted({ account, own: identity.key }, peer_key)) return false;
       try {
         await this.#relay(origin).post(queue, { id, body, ttl_s: everyMs / 1_000 }, this.#abort.signal);
         return true;
       } catch (error) {
         if (!isFailure(error)) throw error;
       }
+    }
     return false;
   }
 }

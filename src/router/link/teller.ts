@@ -132,8 +132,10 @@ export class Teller {
     }
     const held = this.#hold(to);
     if (answer === 'failed' || held.failures < leftFailures) return false;
-    const [newest] = this.#ground.store.read((tx) => tx.devices.of(to.peer_key));
+    const { account, store } = this.#ground;
+    const [newest] = store.read((tx) => tx.devices.of(to.peer_key));
     if (newest === undefined || newest.device === to.device) return false;
+    if (!isTrusted({ account, own: this.#self.identity.key }, to.peer_key)) return false;
     const took = (await this.#postAt(newest, rows)) === 'took';
     if (took) held.untilMs = this.#ground.clock.elapsedMs();
     return took;
