@@ -368,6 +368,19 @@ describe('an entry', () => {
     expect(factsOf(sent.message_id).delivery_state).toBe('pending');
   });
 
+  it('is counted where it is not listed; what a relay took is in neither', async () => {
+    await relay.client(bob.identity).register(bob.queue, { door: false });
+    alice.start();
+    await world.pass(secondMs);
+    await send();
+    await world.pass(secondMs);
+    expect(pending(alice)).toEqual({ pending: [] });
+    relay.breakDown();
+    for (let nth = 0; nth < limits.pendingCountMax + 2; nth += 1) await send({ idempotency_key: `k${nth}` });
+    const { pending: listed, omitted } = pending(alice);
+    expect([listed.length, omitted]).toEqual([limits.pendingCountMax, 2]);
+  });
+
   it('[PEER-065] to a peer that was removed ends, and keeps the state that it had', async () => {
     relay.breakDown();
     alice.start();
