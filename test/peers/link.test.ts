@@ -3,6 +3,7 @@ import { acknowledge } from '../../src/mailbox/acknowledge.ts';
 import { dispose } from '../../src/mailbox/dispose.ts';
 import { receipts } from '../../src/mailbox/receipts.ts';
 import { receive } from '../../src/mailbox/receive.ts';
+import { Refusal } from '../../src/protocol/errors.ts';
 import type { LinkState } from '../../src/router/link/link.ts';
 import { relays } from '../../src/surfaces/doctor/account.ts';
 import { attach, ok, post, sessionCaller } from '../contract/desk.ts';
@@ -116,6 +117,50 @@ describe('a relay that is down', () => {
       { event: 'relay', fields: { relay: relay.origin, why: 'answers again' } },
     ]);
     expect(doctorOf(alice)).toMatchObject({ level: 'pass' });
+  });
+});
+
+describe('what the router says of itself', () => {
+  it('is of all queues: one that the relay refuses is said once, and not forgotten for another that it serves', async () => {
+    const world = new World();
+    const relay = world.relay();
+    const alice = await world.machine('alice');
+    const door = `${alice.key}.${alice.door}`;
+    relay.onRegister = (queue) => (queue === door ? relay.fail(429, 'queue_limit') : undefined);
+    alice.start();
+    await world.pass(300_000);
+    const why = relay.fail(429, 'queue_limit').message;
+    expect(alice.logged).toEqual([{ event: 'relay', fields: { relay: relay.origin, why } }]);
+    expect(stateOf(alice).relays).toMatchObject([{ failure: why }]);
+    relay.onRegister = () => undefined;
+    await world.pass(120_000);
+    expect(stateOf(alice).relays).toMatchObject([{ failure: undefined }]);
+    expect(alice.logged).toHaveLength(2);
+  });
+
+  it('is what the list of peers is now, and the log has a line when it breaks and one when it is mended', async () => {
+    const { world, alice } = await pair();
+    const why = 'peers.json: line 3: the text is no JSON here; mend it';
+    alice.policyFault = new Refusal('store_unreadable', why);
+    expect(stateOf(alice).why).toBe(why);
+    await world.pass(300_000);
+    alice.policyFault = undefined;
+    expect(stateOf(alice).why).toBeUndefined();
+    await world.pass(300_000);
+    expect(alice.logged).toEqual([
+      { event: 'nothing can be taken in', fields: { why } },
+      { event: 'mail is taken in again', fields: { after: why } },
+    ]);
+  });
+
+  it('tells that its relay answers again as soon as it does, not when the next mail comes', async () => {
+    const { world, relay, alice } = await pair();
+    relay.breakDown();
+    await world.pass(5_000);
+    expect(stateOf(alice).relays[0]?.failure).toMatch(/cannot be reached/);
+    relay.down = undefined;
+    await world.pass(9_000);
+    expect(stateOf(alice).relays[0]?.failure).toBeUndefined();
   });
 });
 

@@ -7,6 +7,8 @@ import { openItem } from '../../src/crypto/sealed-item.ts';
 import { receipts } from '../../src/mailbox/receipts.ts';
 import { receive } from '../../src/mailbox/receive.ts';
 import { discard, pending } from '../../src/peers/pending.ts';
+import { replaceQueue } from '../../src/peers/place.ts';
+import { RelayFailure } from '../../src/ports/relay.ts';
 import { limits } from '../../src/protocol/limits.ts';
 import { readFields } from '../../src/protocol/wire/decode.ts';
 import type { WireRecord } from '../../src/protocol/wire/record.ts';
@@ -294,6 +296,75 @@ describe('an attempt', () => {
     await world.pass(hourMs);
     expect(kindsOf(lost.message_id)).toEqual(['refused relay_refused']);
   }, 60_000);
+});
+
+describe('the 404 of a server that is no relay', () => {
+  it('says nothing of a queue: mail waits for that queue, also where another machine of the peer was heard of since', async () => {
+    const elsewhere = new RelayFailure('foreign', relay.origin, `${relay.origin} is no relay`, {
+      status: 404,
+    });
+    await relay.client(bob.identity).register(bob.queue, { door: false });
+    const sent = await send({ expires_at: new Date(world.clock.nowMs() + hourMs).toISOString() });
+    await alice.store.write((tx) => tx.outbox.route(sent.message_id, bob.device));
+    await alice.store.write((tx) =>
+      tx.devices.heard({
+        peer_key: bob.key,
+        device: 'f'.repeat(32),
+        heard_ms: world.clock.nowMs() + secondMs,
+      }),
+    );
+    relay.onPost = () => elsewhere;
+    alice.start();
+    await world.pass(hourMs + 60 * secondMs);
+    expect(kindsOf(sent.message_id)).toEqual(['expired expired']);
+    expect(new Set(relay.posts.map(({ queue }) => queue))).toEqual(new Set([bob.queue]));
+  }, 60_000);
+
+  it('ends no queue that was left: it is purged once the relay is there', async () => {
+    const { door } = alice;
+    const old = `${alice.key}.${door}`;
+    await relay.client(alice.identity).register(old, { door: true });
+    const at = new Date(world.clock.nowMs()).toISOString();
+    await alice.store.write((tx) => replaceQueue(tx, { ...alice, of: 'door', at }));
+    relay.down = new RelayFailure('foreign', relay.origin, `${relay.origin} is no relay`, { status: 404 });
+    alice.start();
+    await world.pass(hourMs);
+    relay.down = undefined;
+    await world.pass(120 * secondMs);
+    expect([...relay.queues.keys()]).not.toContain(old);
+    expect(alice.store.read((tx) => tx.places.retired())).toEqual([]);
+  });
+});
+
+describe('a clock that is set back', () => {
+  it('puts nothing off: what was to go out by the old time goes out now', async () => {
+    relay.breakDown();
+    alice.start();
+    await world.pass(secondMs);
+    const sent = await send();
+    await world.pass(20 * secondMs);
+    world.clock.jump(-hourMs);
+    relay.down = undefined;
+    onlyBob();
+    await world.pass(100 * secondMs);
+    expect(kindsOf(sent.message_id)[0]).toBe(`relay_accept ${relay.origin}`);
+  });
+
+  it('nor does one that is set back while the router is off', async () => {
+    relay.onPost = () => 'lost';
+    onlyBob();
+    alice.start();
+    await world.pass(secondMs);
+    const sent = await send();
+    await world.pass(hourMs);
+    await alice.stop();
+    world.clock.jump(-20 * dayMs);
+    relay.onPost = () => undefined;
+    alice.start();
+    await world.pass(10 * secondMs);
+    expect(inboxOf(bob)).toHaveLength(1);
+    expect(kindsOf(sent.message_id)).toContain('stored unknown');
+  });
 });
 
 describe('an entry', () => {
