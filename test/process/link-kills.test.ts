@@ -67,12 +67,12 @@ describe('killed with -9 after each step and started again', () => {
       const { key, fingerprint } = await requestAt(bob);
       await inDialogue(bob, fingerprint, 'accept_pair', { key, name: 'alice' });
       await next();
-      await until('alice knows', async () => (await peersOf(alice)).length === 1, 20_000);
+      await until('alice knows', async () => (await peersOf(alice)).length === 1, 60_000);
       const words = ['message', 'send', '--project', 'shop', '--payload-stdin'];
       const question = [...words, '--sender', 'alice', '--recipient', 'reader', '--peer', 'bob'];
       const sent = await alice.ask([...question, '--idempotency-key', 'q'], 'question');
       await next();
-      await until('the question is stored', () => stored(bob).length === 1, 20_000);
+      await until('the question is stored', () => stored(bob).length === 1, 60_000);
       const inbox = ['--project', 'shop', '--recipient', 'reader'];
       const mail = (await bob.ask(['inbox', 'receive', ...inbox])).messages as Record<string, string>[];
       const { message_id = '', receipt } = mail[0] ?? {};
@@ -80,11 +80,11 @@ describe('killed with -9 after each step and started again', () => {
       await next();
       const scope = sent as { project: string; recipient: string; message_id: string };
       const told = async () => (await factsAt(alice, scope)).kinds;
-      await until('each fact is told', async () => (await told()).length === 4, 20_000);
+      await until('each fact is told', async () => (await told()).length === 4, 60_000);
       const answer = [...words, '--sender', 'reader', '--recipient', 'alice', '--peer', 'alice'];
       await bob.ask([...answer, '--reply-to', message_id, '--idempotency-key', 'a'], 'answer');
       await next();
-      await until('the answer is stored', () => stored(alice).length === 1, 20_000);
+      await until('the answer is stored', () => stored(alice).length === 1, 60_000);
       expect(await told()).toEqual([
         `relay_accept ${road.origin}`,
         'stored unknown',
@@ -94,13 +94,13 @@ describe('killed with -9 after each step and started again', () => {
       await until('the relay holds nothing', () => relay.items() === 0, 40_000);
       expect([stored(bob), stored(alice)]).toEqual([['question'], ['answer']]);
     },
-    120_000,
+    240_000,
   );
 });
 
 describe('[INB-004, MSG-070] the reader’s router, killed with -9', () => {
   const afterwards = async (): Promise<void> => {
-    await until('the relay is told to drop it', () => relay.items() === 0, 20_000);
+    await until('the relay is told to drop it', () => relay.items() === 0, 60_000);
   };
 
   it.each([
@@ -120,7 +120,7 @@ describe('[INB-004, MSG-070] the reader’s router, killed with -9', () => {
       await afterwards();
       expect(stored(bob)).toEqual(['hello']);
     },
-    60_000,
+    120_000,
   );
 
   it.each([
@@ -144,7 +144,7 @@ describe('[INB-004, MSG-070] the reader’s router, killed with -9', () => {
       await afterwards();
       expect(kept()).toEqual([1, 1]);
     },
-    60_000,
+    120_000,
   );
 });
 
@@ -180,10 +180,10 @@ describe('mail that has to wait', () => {
     road.mend();
     const all = () => stored(bob).length >= 501 && stored(alice).length >= 500;
     await until('all arrive', all, 60_000);
-    await until('the relay holds nothing', () => relay.items() === 0, 20_000);
+    await until('the relay holds nothing', () => relay.items() === 0, 60_000);
     expect(stored(bob).toSorted()).toEqual(['before', ...there].toSorted());
     expect(stored(alice).toSorted()).toEqual(back.toSorted());
     for (const one of [alice, bob])
       await until('nothing is pending', async () => (await pendingAt(one)).count === 0);
-  }, 120_000);
+  }, 240_000);
 });

@@ -248,7 +248,7 @@ export async function pairAtTerminals(asker: Machine, accepter: Machine): Promis
   const [near, far] = [sitAt(asker), sitAt(accepter)];
   const codeIn = (screen: string): string => /pair code +(\d{4} \d{4} \d{4})/.exec(screen)?.[1] ?? '';
   near.postbell(`peer pair '${(await identityOf(accepter)).address}' --as ${accepter.name}`);
-  const seen = codeIn(await near.shows(/ended with|is asked to pair/));
+  const seen = codeIn(await near.shows(/ended with \d/));
   const { key, fingerprint } = await requestAt(accepter);
   far.postbell(`peer accept ${key} --as ${asker.name}`);
   const shown = codeIn(await far.shows('To accept, type the last four characters'));
