@@ -116,7 +116,9 @@ export class Link {
       self?.place.door !== this.#self?.place.door;
     if (changed) {
       await this.#stop();
-      if (self !== undefined) await this.#begin(self);
+      if (self !== undefined) await this.#prepare();
+      this.#self = self;
+      if (self !== undefined) this.#start(self);
     }
     if (self === undefined) return;
     await this.#followClock();
@@ -189,25 +191,19 @@ export class Link {
     return made;
   }
 
-  /** Where the store cannot be written now, all of it is begun again at the next look. */
-  async #begin(self: Self): Promise<void> {
-    this.#self = self;
-    try {
-      await this.#start(self);
-    } catch (error) {
-      this.#self = undefined;
-      throw error;
-    }
-  }
-
-  async #start(self: Self): Promise<void> {
-    const ground = this.#ground;
-    const { store, clock, relays } = ground;
+  /** A fault here leaves the link as it was, to begin at the next round. */
+  async #prepare(): Promise<void> {
+    const { store, clock, relays, announce } = this.#ground;
     await store.write((tx) => {
       tx.outbox.hurryBeyond(clock.nowMs() + longestPauseMs, clock.nowMs());
       for (const key of tx.outbox.peers()) rerouteEntries(tx, key, { nowMs: clock.nowMs(), relays });
     });
-    await ground.announce();
+    await announce();
+  }
+
+  #start(self: Self): void {
+    const ground = this.#ground;
+    const { relays } = ground;
     const client = (origin: string): Relay => this.#client(origin);
     const onStored = (messages: readonly Message[]): void => {
       for (const message of messages) ground.ringFor(message);
