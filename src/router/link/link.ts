@@ -249,7 +249,10 @@ export class Link {
     this.#failing.set(origin, failing);
     if (failure === undefined) failing.delete(via);
     else failing.set(via, failure.message);
-    this.#relayIs(origin, failing.get('device') ?? failing.get('door'));
+    // What is said already stays said while it holds for one of them.
+    const said = this.#states.get(origin)?.failure;
+    const still = [...failing.values()].find((one) => one === said);
+    this.#relayIs(origin, still ?? failing.get('device') ?? failing.get('door'));
   }
 
   #relayIs(origin: string, failure: string | undefined): void {
