@@ -6,6 +6,9 @@ const longestMs = 300_000;
 const untilStoredMs = [60_000, 300_000, 900_000] as const;
 const hourMs = 3_600_000;
 
+/** No pause of this page is longer. */
+export const longestPauseMs = hourMs;
+
 /** @param failures in a row, this one included; @param jitter 0 to 1, which makes it up to a fifth longer */
 export function retryMs(failures: number, jitter: number): number {
   const doubled = secondMs * 2 ** Math.min(failures - 1, 20);

@@ -71,6 +71,8 @@ export interface Outbox {
   nextDueMs(relay: string): number | undefined;
   /** Makes due at once what a relay took for this device and is not known to be stored. */
   hurry(peerKey: string, device: string, nowMs: number): void;
+  /** Makes due at once what is due after `beyondMs`: by a clock that was set back since. */
+  hurryBeyond(beyondMs: number, nowMs: number): void;
   /**
    * What was sent since and is known to be stored, of which no acknowledgement came: the newest, at most `count` a device; none that
    * is known to have been refused.

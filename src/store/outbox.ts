@@ -85,7 +85,7 @@ const heldUp = `
 
 type Posts = Pick<
   Outbox,
-  'post' | 'posts' | 'putPost' | 'dropPosts' | 'due' | 'relays' | 'nextDueMs' | 'hurry'
+  'post' | 'posts' | 'putPost' | 'dropPosts' | 'due' | 'relays' | 'nextDueMs' | 'hurry' | 'hurryBeyond'
 >;
 
 function posts(database: Database): Posts {
@@ -136,6 +136,9 @@ function posts(database: Database): Posts {
            (SELECT message_id FROM outbox WHERE peer_key = :peerKey AND ended_at IS NULL)`,
         { peerKey, device, nowMs },
       );
+    },
+    hurryBeyond: (beyondMs, nowMs) => {
+      database.run('UPDATE outbox_post SET next_ms = ? WHERE next_ms > ?', nowMs, beyondMs);
     },
   };
 }
