@@ -107,20 +107,21 @@ async function throughput(port: number, count: number, postsSigned: boolean): Pr
   const body = systemRandom.bytes(itemBytes);
   const items = `${queuePath}/items`;
   // Signed beforehand: the sender's work is no part of the relay's.
-  const heads = Array.from({ length: count }, (_, nth) =>
+  const headOf = (nth: number): string =>
     postsSigned
       ? signed(owner, 'POST', items, body, postHeaders(nth))
-      : `POST ${items} HTTP/1.1\r\n${postHeaders(nth)}`,
-  );
+      : `POST ${items} HTTP/1.1\r\n${postHeaders(nth)}`;
+  const heads = Array.from({ length: count }, (_, nth) => headOf(nth));
   let next = 0;
   const begun = performance.now();
   const post = async (lane: RawLane): Promise<void> => {
-    for (let head = heads[next++]; head !== undefined; head = heads[next++]) {
-      let status = 0;
-      while (status !== 202) {
-        status = (await lane.ask(head, body)).status;
-        if (status === 429) await pause(1);
-        else if (status !== 202) throw new Error(`a post was answered ${status}`);
+    while (next < heads.length) {
+      const nth = next++;
+      for (let head = heads[nth] as string; ; head = headOf(nth)) {
+        const { status } = await lane.ask(head, body);
+        if (status === 202) break;
+        if (status !== 429) throw new Error(`a post was answered ${status}`);
+        await pause(1);
       }
     }
   };

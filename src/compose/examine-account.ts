@@ -77,8 +77,15 @@ export function linkStandingOf(link: unknown): LinkStanding | undefined {
   if (!isObject(link) || !Array.isArray(link.relays)) return undefined;
   const relays = link.relays.flatMap((one: unknown) => {
     if (!isObject(one) || typeof one.origin !== 'string' || typeof one.since !== 'string') return [];
-    const { origin, since, failure } = one;
-    return [{ origin, since, ...(typeof failure === 'string' && { failure }) }];
+    const { origin, since, failure, clock } = one;
+    return [
+      {
+        origin,
+        since,
+        ...(typeof failure === 'string' && { failure }),
+        ...(typeof clock === 'string' && { clock }),
+      },
+    ];
   });
   return { relays, ...(typeof link.why === 'string' && { why: link.why }) };
 }

@@ -2,13 +2,14 @@
 // and no model judges. A batch is one transaction; only what it committed, or what was refused for good, is settled at the relay.
 
 import { type Desk, timestamp } from '../mailbox/desk.ts';
-import type { Account } from '../ports/account.ts';
+import type { Account, Identity } from '../ports/account.ts';
 import type { Log } from '../ports/log.ts';
 import type { StoredMessage } from '../ports/mail.ts';
 import type { Tx } from '../ports/store.ts';
 import { describeError, Fault, isRefusal } from '../protocol/errors.ts';
 import { type GateStep, hasInstants, isFresh } from '../protocol/gate.ts';
 import type { Message } from '../protocol/message.ts';
+import type { Policy } from '../protocol/policy.ts';
 import { readFields } from '../protocol/wire/decode.ts';
 import type { WireRecord } from '../protocol/wire/record.ts';
 import { type Arrival, type Inspected, inspect } from './inspect.ts';
@@ -57,8 +58,9 @@ export class Gate {
   readonly #ground: GateGround;
   readonly #replayed = new ReplayMemory();
   readonly #queried = new Map<string, number>();
-  /** What keeps everything out, said once. */
+  /** What the account's files keep out, and what the store does: each said when it changes. */
   #shut: string | undefined;
+  #fault: string | undefined;
 
   constructor(ground: GateGround) {
     this.#ground = ground;
@@ -66,34 +68,46 @@ export class Gate {
 
   /** Why nothing can be let in now; undefined where the gate is open. */
   get shut(): string | undefined {
-    return this.#shut;
+    return this.#shut ?? this.#fault;
+  }
+
+  /** Reads the key and the list of peers anew. @returns `shut` */
+  look(): string | undefined {
+    this.#opened();
+    return this.shut;
   }
 
   async admit(arrivals: readonly Arrival[]): Promise<Admitted> {
-    const identity = this.#ground.account.identity();
-    const policy = this.#ground.account.policy();
-    const closed = isRefusal(identity) ? identity : isRefusal(policy) ? policy : undefined;
-    if (closed !== undefined || isRefusal(identity) || isRefusal(policy))
-      return this.#allLater(arrivals, closed?.message);
+    const opened = this.#opened();
+    if (opened === undefined) return allLater(arrivals);
     const asked = (key: string): boolean =>
       this.#ground.store.read((tx) => tx.pairing.asked.of(key) !== undefined);
     try {
-      this.#shut = undefined;
-      const looked = onceEach(
-        arrivals.map((arrival) => this.#look(inspect(arrival, { identity, policy, asked }))),
-      );
+      const looked = onceEach(arrivals.map((arrival) => this.#look(inspect(arrival, { ...opened, asked }))));
       const admitted = await this.#commit(looked);
+      this.#fault = this.#say(this.#fault, undefined);
       return { ...admitted, verdicts: await this.#control(looked, admitted.verdicts) };
     } catch (error) {
       if (!(error instanceof Fault)) throw error;
-      return this.#allLater(arrivals, error.message);
+      this.#fault = this.#say(this.#fault, error.message);
+      return allLater(arrivals);
     }
   }
 
-  #allLater(arrivals: readonly Arrival[], why: string | undefined): Admitted {
-    if (this.#shut !== why) this.#ground.log.warn('nothing can be taken in', { why });
-    this.#shut = why;
-    return { verdicts: arrivals.map(() => ({ defer_s: laterS })), stored: [], told: false };
+  /** Undefined where the key or the list of peers keeps everything out. */
+  #opened(): { identity: Identity; policy: Policy } | undefined {
+    const identity = this.#ground.account.identity();
+    const policy = this.#ground.account.policy();
+    const closed = isRefusal(identity) ? identity : isRefusal(policy) ? policy : undefined;
+    this.#shut = this.#say(this.#shut, closed?.message);
+    return isRefusal(identity) || isRefusal(policy) ? undefined : { identity, policy };
+  }
+
+  #say(before: string | undefined, why: string | undefined): string | undefined {
+    const { log } = this.#ground;
+    if (why !== undefined && why !== before) log.warn('nothing can be taken in', { why });
+    if (why === undefined && before !== undefined) log.info('mail is taken in again', { after: before });
+    return why;
   }
 
   /** Steps 4 to 6, for what one to three let through. Of a message, whether it is known is asked of the store. */
@@ -213,6 +227,12 @@ export class Gate {
     return all;
   }
 }
+
+const allLater = (arrivals: readonly Arrival[]): Admitted => ({
+  verdicts: arrivals.map(() => ({ defer_s: laterS })),
+  stored: [],
+  told: false,
+});
 
 /** Of records that are no messages, one that comes twice in a batch passes once. */
 function onceEach(looked: readonly (Passed | Refused)[]): (Passed | Refused)[] {

@@ -8,7 +8,7 @@ import type { Tx } from '../ports/store.ts';
 import type { OutboxEnd, OutboxFact } from '../protocol/receipts.ts';
 import type { WireRecord } from '../protocol/wire/record.ts';
 import { wireReplyTo } from './reply-ids.ts';
-import { hourMs, leftFailures, repostMs, retryMs } from './schedule.ts';
+import { leftFailures, longestPauseMs, repostMs, retryMs } from './schedule.ts';
 
 type CarryDesk = Pick<Desk, 'clock' | 'random'>;
 
@@ -91,11 +91,11 @@ export function relayFailed(
     failures,
     next_ms: forGood
       ? null
-      : nowMs + Math.max(retryMs(failures, jitter), Math.min(failure.retryAfterMs ?? 0, hourMs)),
-    parked: failure.status === 404,
+      : nowMs + Math.max(retryMs(failures, jitter), Math.min(failure.retryAfterMs ?? 0, longestPauseMs)),
+    parked: failure.queueUnknown,
     last_error: failure.message,
   });
-  if (failure.status === 404 && moved(tx, entry)) return;
+  if (failure.queueUnknown && moved(tx, entry)) return;
   const others = tx.outbox
     .posts(post.message_id)
     .some((one) => one.next_ms !== null || one.accepted_ms !== null);
@@ -123,13 +123,13 @@ function moved(tx: Tx, { message_id, peer_key, device }: OutboxRow): boolean {
 function isForGood(
   tx: Tx,
   { message_id }: OutboxRow,
-  { kind, status }: RelayFailure,
+  { kind, status, queueUnknown }: RelayFailure,
   nowMs: number,
 ): boolean {
   if (kind !== 'refused') return false;
   if (status === 400 || status === 413) return true;
   const created = tx.messages.byId(message_id)?.message.created_at;
-  return status === 404 && created !== undefined && nowMs - Date.parse(created) >= unknownQueueMs;
+  return queueUnknown && created !== undefined && nowMs - Date.parse(created) >= unknownQueueMs;
 }
 
 /** It goes out no more, for a reason of this machine; what was known of it before stays. */

@@ -27,7 +27,7 @@ export interface PendingAnswer {
 export function pending(desk: Pick<Desk, 'store' | 'clock' | 'account'>): PendingAnswer {
   const named = peerNames(desk);
   return desk.store.read((tx) => {
-    const rows = tx.outbox.pending(limits.pendingCountMax + 1);
+    const rows = tx.outbox.pending(tx.outbox.totals().count);
     const shown = rows.slice(0, limits.pendingCountMax).flatMap(({ message_id }): PendingMessage[] => {
       const message = tx.messages.byId(message_id)?.message;
       if (message === undefined) return [];
@@ -41,8 +41,8 @@ export function pending(desk: Pick<Desk, 'store' | 'clock' | 'account'>): Pendin
         },
       ];
     });
-    const total = rows.length > shown.length ? tx.outbox.totals().count - shown.length : 0;
-    return { pending: shown, ...(total > 0 && { omitted: total }) };
+    const omitted = Math.max(0, rows.length - limits.pendingCountMax);
+    return { pending: shown, ...(omitted > 0 && { omitted }) };
   });
 }
 

@@ -60,7 +60,7 @@ function identityOf(text: string, file: string): Result<Identity> {
   if (seed === undefined)
     return new Refusal(
       'identity_unavailable',
-      `${file} does not hold a key: 43 characters of base64url, as identity create writes them`,
+      `${file} does not hold a key: 43 characters of base64url; put it back from a copy`,
       { path: file },
     );
   return { ...signerOf(seed), seed };
@@ -87,7 +87,10 @@ function readKeyFile(file: string): Result<string> {
     const directory = insecureDirectory(path.dirname(file));
     if (directory !== undefined) return directory;
     if (stat.size > keyFileBytesMax)
-      return refuse('identity_unavailable', `${file} has ${stat.size} bytes and holds no key`);
+      return refuse(
+        'identity_unavailable',
+        `${file} has ${stat.size} bytes and holds no key; put it back from a copy`,
+      );
     return readFileSync(file, 'latin1');
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;

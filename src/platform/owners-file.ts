@@ -29,7 +29,8 @@ export function readOwnersFile(file: string): Result<string | undefined> {
     // Not blocked by a pipe in its place.
     descriptor = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK);
     const stat = fstatSync(descriptor);
-    if (!stat.isFile()) return refuse('insecure_path', `${file} is no regular file`);
+    if (!stat.isFile())
+      return refuse('insecure_path', `${file} is no regular file; move it away, and put the file back`);
     if (stat.uid !== process.getuid?.())
       return refuse('insecure_path', `${file} belongs to another account; chown it to this one`);
     if ((stat.mode & othersWriteMask) !== 0)

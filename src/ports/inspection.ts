@@ -58,7 +58,7 @@ export interface LinkFacts {
   };
   /** What the trust gate refused, by its step. */
   refused: readonly { step: string; count: number; last_at: string }[];
-  /** Keys of peers that found mail from here signed more than a day ago, within a week. */
+  /** Keys of peers that refused mail from here for the time at which it was signed, within a week. */
   stale: readonly string[];
   /** Chains of answers from other machines that went on for so long that they wake nobody, within a week. */
   looped: number;

@@ -61,9 +61,8 @@ export interface Outbox {
   /** They are to be made anew: for another device, or at other relays. */
   dropPosts(messageId: string): void;
   /**
-   * What is to be posted at the relay by now and has not expired, oldest first; also what a clock that was set back has moved
-   * further ahead than anything waits. Without what an older one for the same queue holds up, which the relay did not take and
-   * which is not to be tried again yet.
+   * What is to be posted at the relay by now and has not expired, oldest first; without what an older one for the same queue
+   * holds up, which the relay did not take and which is not to be tried again yet.
    */
   due(relay: string, nowMs: number, count: number): (OutboxPost & OutboxRow)[];
   /** Relays that something is to be posted at. */
@@ -72,6 +71,8 @@ export interface Outbox {
   nextDueMs(relay: string, nowMs: number): number | undefined;
   /** Makes due at once what a relay took for this device and is not known to be stored. */
   hurry(peerKey: string, device: string, nowMs: number): void;
+  /** Makes due at once what is due after `beyondMs`: by a clock that was set back since. */
+  hurryBeyond(beyondMs: number, nowMs: number): void;
   /**
    * What was sent since and is known to be stored, of which no acknowledgement came: the newest, at most `count` a device; none that
    * is known to have been refused.

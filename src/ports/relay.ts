@@ -12,6 +12,8 @@ export interface Signer {
 export interface Relay {
   /** Scheme, host and port, as it is listed. */
   readonly origin: string;
+  /** By how much its clock is ahead of this machine's, as it said when it refused a request for its time; 0 until then. Absent where it never refuses for that. */
+  aheadMs?(): number;
   describe(signal?: AbortSignal): Promise<RelayDescription>;
   /** Registers a queue of the own key, or makes one that was closed live again. */
   register(queue: string, options: { door: boolean }, signal?: AbortSignal): Promise<{ created: boolean }>;
@@ -91,5 +93,10 @@ export class RelayFailure extends Error {
     this.status = more.status;
     this.code = more.code;
     this.retryAfterMs = more.retryAfterMs;
+  }
+
+  /** A relay's own word; the 404 of any other server says nothing of a queue. */
+  get queueUnknown(): boolean {
+    return this.kind === 'refused' && this.status === 404;
   }
 }

@@ -128,8 +128,6 @@ export const limits = {
   signedAheadMs: 60_000,
   /** Facts about one message that was sent away. */
   peerFactsMax: 64,
-  /** Longer than anything waits there to be sent again. */
-  outboxWaitMsMax: 7_200_000,
   outboxCountMax: 10_000,
   pendingCountMax: 100,
   outboxBytesMax: 268_435_456,

@@ -1,7 +1,6 @@
 // Messages on their way to other machines: one row each, and how it stands at each relay.
 
 import type { Outbox, OutboxPost, OutboxRow } from '../ports/peers.ts';
-import { limits } from '../protocol/limits.ts';
 import { type Database, literal, type Row } from './database.ts';
 
 const columns = `o.seq, o.message_id, o.peer_key, o.wire_id, o.secret, o.device, o.expires_ms, o.ended_at,
@@ -86,7 +85,7 @@ const heldUp = `
 
 type Posts = Pick<
   Outbox,
-  'post' | 'posts' | 'putPost' | 'dropPosts' | 'due' | 'relays' | 'nextDueMs' | 'hurry'
+  'post' | 'posts' | 'putPost' | 'dropPosts' | 'due' | 'relays' | 'nextDueMs' | 'hurry' | 'hurryBeyond'
 >;
 
 function posts(database: Database): Posts {
@@ -117,10 +116,10 @@ function posts(database: Database): Posts {
       database
         .all(
           `SELECT ${columns}, ${postColumns} FROM outbox_post p JOIN outbox o ON o.message_id = p.message_id
-           WHERE p.relay = :relay AND (p.next_ms <= :nowMs OR p.next_ms > :farMs) AND o.expires_ms > :nowMs
+           WHERE p.relay = :relay AND p.next_ms <= :nowMs AND o.expires_ms > :nowMs
              AND (p.accepted_ms IS NOT NULL OR p.parked = 1 OR NOT EXISTS (${heldUp}))
            ORDER BY o.seq LIMIT ${literal(count)}`,
-          { relay, nowMs, farMs: nowMs + limits.outboxWaitMsMax },
+          { relay, nowMs },
         )
         .map((row) => ({ ...(row as unknown as OutboxRow), ...postOf(row) })),
     relays: () =>
@@ -140,6 +139,9 @@ function posts(database: Database): Posts {
            (SELECT message_id FROM outbox WHERE peer_key = :peerKey AND ended_at IS NULL)`,
         { peerKey, device, nowMs },
       );
+    },
+    hurryBeyond: (beyondMs, nowMs) => {
+      database.run('UPDATE outbox_post SET next_ms = ? WHERE next_ms > ?', nowMs, beyondMs);
     },
   };
 }

@@ -7,12 +7,13 @@ import type { Desk } from '../../src/mailbox/desk.ts';
 import { send } from '../../src/mailbox/send.ts';
 import { untilTouched } from '../../src/mailbox/until-touched.ts';
 import { systemClock } from '../../src/platform/clock.ts';
+import { policyFileAt } from '../../src/platform/policy-file.ts';
 import { systemRandom } from '../../src/platform/random.ts';
 import { fileWake } from '../../src/platform/wake.ts';
 import type { Store, Tx } from '../../src/ports/store.ts';
 import { describeError, isRefusal } from '../../src/protocol/errors.ts';
 import type { SendRequest } from '../../src/protocol/requests.ts';
-import { locksIn } from '../../src/store/lock.ts';
+import { locksIn, takeFile } from '../../src/store/lock.ts';
 import { openStore } from '../../src/store/open.ts';
 
 const [verb, place = '', text = ''] = process.argv.slice(2);
@@ -135,6 +136,18 @@ const verbs: Record<string, () => Promise<void>> = {
       process.stdout.write('holding\n');
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 60_000);
     });
+  },
+  /** Writes the owner's file again and again, with every second peer of many or without. */
+  owners: async () => {
+    const names = JSON.parse(text) as [string, string][];
+    const takeLock = (lockFile: string) => takeFile(lockFile);
+    const file = policyFileAt(place, { clock: systemClock, takeLock });
+    say('ready');
+    for (;;)
+      for (const [name, key] of names) {
+        await file.add({ name, key });
+        await file.remove(key);
+      }
   },
   /** Holds the lock `text` in the directory. */
   lock: async () => {

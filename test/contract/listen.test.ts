@@ -80,7 +80,7 @@ describe('a batch', () => {
     expect(cursor()).toEqual([2]);
   });
 
-  it('prints of several notices the newest that still has waiting mail, and passes them all', async () => {
+  it('[INB-129] prints of several notices the newest that still has waiting mail, and passes them all', async () => {
     await notice('one');
     await notice('two');
     const newest = await notice('three');

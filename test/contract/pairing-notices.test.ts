@@ -200,7 +200,7 @@ describe('who is rung', () => {
 });
 
 describe('the listener', () => {
-  it('[HOST-105] prints each pairing notice and each row of an earlier format, beside the newest notice of mail', async () => {
+  it('[HOST-105, INB-129] prints each pairing notice and each row of an earlier format, beside the newest notice of mail', async () => {
     const desk = await openScene();
     const account = await accountOver(desk);
     await attach(desk, 's1');

@@ -4,11 +4,18 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { listenerBell } from '../../src/hosts/claude-code/bell.ts';
 import { watchReach } from '../../src/mailbox/reachable.ts';
 import type { Bell, BellState } from '../../src/ports/bell.ts';
+import { limits } from '../../src/protocol/limits.ts';
+import type { CardDetail } from '../../src/protocol/session.ts';
 import { disconnect } from '../../src/sessions/disconnect.ts';
+import { discover } from '../../src/sessions/discover.ts';
 import { dispatch } from '../../src/sessions/dispatch.ts';
+import type { HostOutcome } from '../../src/sessions/switchboard.ts';
+import { inspectStore } from '../../src/store/inspection.ts';
 import { locksIn } from '../../src/store/lock.ts';
+import type { DoctorFacts } from '../../src/surfaces/doctor/facts.ts';
+import { listener } from '../../src/surfaces/doctor/reached.ts';
 import { settle } from './clock.ts';
-import { atEnd, attach, openScene, post, posted, refused, type Scene } from './desk.ts';
+import { accepted, atEnd, attach, openScene, post, posted, refused, type Scene } from './desk.ts';
 import { fault } from './rung.ts';
 
 let desk: Scene;
@@ -56,6 +63,7 @@ async function session(bell: Bell): Promise<boolean[]> {
   return changes;
 }
 const presence = async () => (await posted(desk, { status: 'update' })).recipient_presence;
+const noBell = expect.stringContaining('no bell, so that nothing rings and mail waits for a look: "s1"');
 const toSession = { target_kind: 'session', recipient: 's1' };
 
 describe('a session with a listener', () => {
@@ -101,5 +109,87 @@ describe('a session with a listener', () => {
     desk.wake.touch();
     await settle();
     expect([changes, await presence()]).toEqual([[true, false], 'live']);
+  });
+});
+
+describe('[HOST-014] what a sender is told of a session', () => {
+  const bellIn = (state: BellState): Bell => ({ ...listenerBell(desk), state: () => state });
+  const unarmed: BellState = { state: 'unarmed' };
+  /** How `discover --detail` and doctor show s1. */
+  const shown = async () => {
+    const [card] = discover(desk.board, { project: 'shop', detail: true }) as CardDetail[];
+    const value = await inspectStore({ ...desk, path: desk.path });
+    if (value === undefined) throw new Error('there is a store');
+    const facts = { store: { state: 'found', value }, integrations: { state: 'found', value: [] } } as const;
+    const { level, text } = listener({ nowMs: desk.clock.nowMs(), ...facts } as unknown as DoctorFacts);
+    return { state: card?.bell_state.state, reason: card?.bell_state.reason, level, text };
+  };
+
+  it.each<[string, BellState, number]>([
+    ['ready', { state: 'ready' }, 0],
+    ['ready for long', { state: 'ready' }, 60],
+    ['busy', { state: 'busy' }, 0],
+    ['busy for long', { state: 'busy' }, 60],
+    ['unarmed', unarmed, 0],
+    ['unarmed for less than 10 min', unarmed, 9.4],
+  ])('%s: live', async (_, state, minutes) => {
+    await session(bellIn(state));
+    await desk.clock.advance(minutes * minuteMs);
+    expect(await presence()).toBe('live');
+    expect(await shown()).toMatchObject({ state: 'live' });
+  });
+
+  it.each<[string, BellState, number]>([
+    ['unarmed for 10 min, no turn running', unarmed, 10.6],
+    ['refused', { state: 'refused', reason: 'no such thread' }, 0.6],
+  ])('%s: deaf, with the reason in discover and doctor', async (_, state, minutes) => {
+    await session(bellIn(state));
+    await desk.clock.advance(minutes * minuteMs);
+    expect(await presence()).toBe('deaf');
+    expect(await shown()).toEqual({ state: 'deaf', reason: 'no_bell', level: 'warn', text: noBell });
+  });
+
+  it('unarmed for 10 min while a turn runs: live', async () => {
+    await session(bellIn(unarmed));
+    await desk.clock.advance(9 * minuteMs);
+    turnAtMs = desk.clock.elapsedMs();
+    await desk.clock.advance(9 * minuteMs);
+    expect(await presence()).toBe('live');
+  });
+
+  it('without a bell: deaf, with the reason in discover and doctor', async () => {
+    await attach(desk, 's1', { bell: 'none', adapter_kind: 'poll' });
+    expect(await presence()).toBe('deaf');
+    expect(await shown()).toEqual({ state: 'deaf', reason: 'no_bell', level: 'warn', text: noBell });
+  });
+
+  it('whose lease ran out: away', async () => {
+    await attach(desk, 's1');
+    await desk.clock.advance(61_000);
+    expect(await presence()).toBe('away');
+  });
+
+  it('that ended: gone', async () => {
+    const { connection_id } = await attach(desk, 's1');
+    await disconnect(desk.board, connection_id, 'adapter_disconnect');
+    expect(await presence()).toBe('gone');
+  });
+
+  it('that has as many unanswered hand-offs as it takes: full', async () => {
+    await attach(desk, 's1');
+    const answers: ((outcome: HostOutcome) => void)[] = [];
+    desk.host = () => new Promise((resolve) => answers.push(resolve));
+    const sends: Promise<unknown>[] = [];
+    for (let nth = 0; nth < limits.handOffsPendingMax; nth += 1) {
+      expect(await presence()).toBe('live');
+      sends.push(post(desk, toSession));
+      for (let turn = 0; answers.length <= nth && turn < 100; turn += 1) await desk.clock.advance(0);
+    }
+    expect([answers.length, await presence()]).toEqual([64, 'full']);
+    answers[0]?.(accepted);
+    await sends[0];
+    expect(await presence()).toBe('live');
+    for (const answer of answers) answer(accepted);
+    await Promise.all(sends);
   });
 });

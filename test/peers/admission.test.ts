@@ -363,7 +363,7 @@ describe('what the gate refused', () => {
     expect(JSON.stringify(bob.rows('SELECT * FROM message'))).toContain(word);
   });
 
-  it('is told to a peer with its reason, and ends what he sent; a stale one is signed afresh, and clocks are named', async () => {
+  it('[PEER-078] is told to a peer with its reason, and ends what he sent; a stale one is signed afresh, and clocks are named', async () => {
     const porch = openGate(bob);
     const told = async (item: (id: string) => Uint8Array) => {
       const id = freshId();

@@ -2,10 +2,12 @@
 
 import { beforeEach, describe, expect, it } from 'vitest';
 import { listenerBell } from '../../src/hosts/claude-code/bell.ts';
+import { acknowledge } from '../../src/mailbox/acknowledge.ts';
 import { runNotifier } from '../../src/mailbox/notifier.ts';
 import { receive } from '../../src/mailbox/receive.ts';
 import { ringForHandOff } from '../../src/mailbox/ring.ts';
 import type { Message } from '../../src/protocol/message.ts';
+import { concat } from '../../src/protocol/wire/bytes.ts';
 import { dispatch } from '../../src/sessions/dispatch.ts';
 import { inspectStore } from '../../src/store/inspection.ts';
 import { locksIn } from '../../src/store/lock.ts';
@@ -18,7 +20,6 @@ import { type Machine, World } from './machines.ts';
 
 const minuteMs = 60_000;
 const session = sessionCaller('s1');
-const ringing = { caller: session, project: 'shop' };
 
 let world: World;
 let alice: Machine;
@@ -34,7 +35,10 @@ beforeEach(async () => {
 });
 
 /** Bob's router and notifier as they are: whatever is stored is rung for where it may be. */
-function ringsFor(machine: Machine): { stored(messages: readonly Message[]): Promise<void>; rung(): number } {
+function ringsFor(
+  machine: Machine,
+  ringing = { caller: session, project: 'shop' },
+): { stored(messages: readonly Message[]): Promise<void>; rung(): number } {
   const bell = listenerBell(machine);
   machine.host = async (handOff) => {
     const outcome = await ringForHandOff(machine, ringing, bell, handOff, fault);
@@ -71,6 +75,69 @@ async function doctorSays(machine: Machine) {
 }
 
 describe('a chain of answers', () => {
+  it('[PEER-081] is signed with each message: another text is a hop more of the same root, and a person begins anew', async () => {
+    await attach(alice, 'a1', { principal_id: 'alice', lease_ms: 300_000 });
+    const prompted = { alice: world.clock.nowMs(), bob: world.clock.nowMs() };
+    alice.lastPromptMs = () => prompted.alice;
+    bob.lastPromptMs = () => prompted.bob;
+    alice.start();
+    bob.start();
+    await world.pass(2_000);
+    const ofAlice = sessionCaller('a1', 'alice');
+    const toBob = (over: object) =>
+      post(alice, { sender: 'alice', recipient: 'bob', peer: 'bob', ...over }, ofAlice);
+    const toAlice = (over: object) =>
+      post(bob, { sender: 'bob', recipient: 'alice', peer: 'alice', ...over }, session);
+    const newest = (machine: Machine) =>
+      machine.rows('SELECT message_id, hops, root_id, payload FROM message ORDER BY seq DESC LIMIT 1')[0];
+    const taken = async (machine: Machine, caller: typeof session) => {
+      await world.pass(3_000);
+      await ringsFor(machine, { caller, project: 'shop' }).stored(machine.rang);
+      const { messages } = ok(receive(machine, { project: 'shop' }, caller));
+      const done = messages.map(({ receipt }) => receipt);
+      ok(await acknowledge(machine, { project: 'shop', messages: done }, caller));
+      await world.pass(1_000);
+    };
+
+    ok(await toBob({ payload: 'build it' }));
+    const { root_id } = newest(alice) as { root_id: string };
+    await taken(bob, session);
+    // No reply, and in other words: what it was woken by is its cause.
+    expect(ok(await toAlice({ payload: 'I am at it' })).hops).toBe(1);
+    await taken(alice, ofAlice);
+    expect(ok(await toBob({ payload: 'then hurry' })).hops).toBe(2);
+    await taken(bob, session);
+    for (const machine of [alice, bob])
+      expect(newest(machine)).toMatchObject({ hops: 2, root_id, payload: '"then hurry"' });
+    // One signature covers both: that of another depth, or another root, is none.
+    const signed = { id: freshId(), timeMs: world.clock.nowMs() };
+    let signature = new Uint8Array();
+    const record = (bytes: Uint8Array) => {
+      signature = bytes.slice(-64);
+      return bytes;
+    };
+    const honest = message(bob, alice, { hops: 2, root_id }, { ...signed, record });
+    const resigned = (bytes: Uint8Array) => concat([bytes.slice(0, -64), signature]);
+    for (const over of [
+      { hops: 0, root_id },
+      { hops: 2, root_id: freshId() },
+    ])
+      await porch.admit(message(bob, alice, over, { ...signed, record: resigned }));
+    expect(porch.counts()).toEqual({ signature: 2 });
+    expect((await porch.admit(honest)).stored).toMatchObject([{ hops: 2 }]);
+
+    // A person's prompt at bob's.
+    await world.pass(1_000);
+    prompted.bob = world.clock.nowMs();
+    const { message_id } = newest(bob) as { message_id: string };
+    expect(ok(await toAlice({ payload: 'by my own wish' })).hops).toBeUndefined();
+    const answer = ok(await toAlice({ payload: 'and this answers', reply_to: message_id }));
+    expect(answer.hops).toBeUndefined();
+    await world.pass(3_000);
+    expect(newest(alice)).toMatchObject({ hops: 0, payload: '"and this answers"' });
+    expect(newest(alice)?.root_id).not.toBe(root_id);
+  });
+
   it('[PEER-082] of 33 over two machines: from hop 32 on nobody is woken, and people hear of it once', async () => {
     const { stored, rung } = ringsFor(bob);
     await attach(alice, 'a1', { principal_id: 'alice', lease_ms: 300_000 });

@@ -42,6 +42,8 @@ export class ModelRelay {
   down: RelayFailure | undefined;
   /** Decides for each post; `lost` says that it was taken and drops it. */
   onPost: (post: Posted) => Verdict | Promise<Verdict> = () => undefined;
+  /** Decides for each registration of a queue. */
+  onRegister: (queue: string) => RelayFailure | undefined = () => undefined;
   /** Decides for each settlement: a failure is one that the relay never heard of. */
   onSettle: (signal: AbortSignal | undefined) => RelayFailure | undefined | Promise<RelayFailure> = () =>
     undefined;
@@ -89,6 +91,8 @@ export class ModelRelay {
       describe: async () => ({ id: 'model', protocols: ['v1'], now_ms: this.#clock.nowMs() }),
       register: async (queue, { door }) => {
         this.#up();
+        const no = this.onRegister(queue);
+        if (no !== undefined) throw no;
         const known = this.queues.get(queue);
         if (known === undefined)
           this.queues.set(queue, {

@@ -7,6 +7,8 @@ import { openItem } from '../../src/crypto/sealed-item.ts';
 import { receipts } from '../../src/mailbox/receipts.ts';
 import { receive } from '../../src/mailbox/receive.ts';
 import { discard, pending } from '../../src/peers/pending.ts';
+import { replaceQueue } from '../../src/peers/place.ts';
+import { RelayFailure } from '../../src/ports/relay.ts';
 import { limits } from '../../src/protocol/limits.ts';
 import { readFields } from '../../src/protocol/wire/decode.ts';
 import type { WireRecord } from '../../src/protocol/wire/record.ts';
@@ -296,6 +298,75 @@ describe('an attempt', () => {
   }, 60_000);
 });
 
+describe('the 404 of a server that is no relay', () => {
+  it('says nothing of a queue: mail waits for that queue, also where another machine of the peer was heard of since', async () => {
+    const elsewhere = new RelayFailure('foreign', relay.origin, `${relay.origin} is no relay`, {
+      status: 404,
+    });
+    await relay.client(bob.identity).register(bob.queue, { door: false });
+    const sent = await send({ expires_at: new Date(world.clock.nowMs() + hourMs).toISOString() });
+    await alice.store.write((tx) => tx.outbox.route(sent.message_id, bob.device));
+    await alice.store.write((tx) =>
+      tx.devices.heard({
+        peer_key: bob.key,
+        device: 'f'.repeat(32),
+        heard_ms: world.clock.nowMs() + secondMs,
+      }),
+    );
+    relay.onPost = () => elsewhere;
+    alice.start();
+    await world.pass(hourMs + 60 * secondMs);
+    expect(kindsOf(sent.message_id)).toEqual(['expired expired']);
+    expect(new Set(relay.posts.map(({ queue }) => queue))).toEqual(new Set([bob.queue]));
+  }, 60_000);
+
+  it('ends no queue that was left: it is purged once the relay is there', async () => {
+    const { door } = alice;
+    const old = `${alice.key}.${door}`;
+    await relay.client(alice.identity).register(old, { door: true });
+    const at = new Date(world.clock.nowMs()).toISOString();
+    await alice.store.write((tx) => replaceQueue(tx, { ...alice, of: 'door', at }));
+    relay.down = new RelayFailure('foreign', relay.origin, `${relay.origin} is no relay`, { status: 404 });
+    alice.start();
+    await world.pass(hourMs);
+    relay.down = undefined;
+    await world.pass(120 * secondMs);
+    expect([...relay.queues.keys()]).not.toContain(old);
+    expect(alice.store.read((tx) => tx.places.retired())).toEqual([]);
+  });
+});
+
+describe('a clock that is set back', () => {
+  it('puts nothing off: what was to go out by the old time goes out now', async () => {
+    relay.breakDown();
+    alice.start();
+    await world.pass(secondMs);
+    const sent = await send();
+    await world.pass(20 * secondMs);
+    world.clock.jump(-hourMs);
+    relay.down = undefined;
+    onlyBob();
+    await world.pass(100 * secondMs);
+    expect(kindsOf(sent.message_id)[0]).toBe(`relay_accept ${relay.origin}`);
+  });
+
+  it('nor does one that is set back while the router is off', async () => {
+    relay.onPost = () => 'lost';
+    onlyBob();
+    alice.start();
+    await world.pass(secondMs);
+    const sent = await send();
+    await world.pass(hourMs);
+    await alice.stop();
+    world.clock.jump(-20 * dayMs);
+    relay.onPost = () => undefined;
+    alice.start();
+    await world.pass(10 * secondMs);
+    expect(inboxOf(bob)).toHaveLength(1);
+    expect(kindsOf(sent.message_id)).toContain('stored unknown');
+  });
+});
+
 describe('an entry', () => {
   it('[PEER-065, PEER-066] ends by expiry, seven days after it was sent unless its sender says otherwise', async () => {
     relay.breakDown();
@@ -366,6 +437,19 @@ describe('an entry', () => {
     await world.pass(hourMs);
     expect(inboxOf(bob)).toEqual([]);
     expect(factsOf(sent.message_id).delivery_state).toBe('pending');
+  });
+
+  it('is counted where it is not listed; what a relay took is in neither', async () => {
+    await relay.client(bob.identity).register(bob.queue, { door: false });
+    alice.start();
+    await world.pass(secondMs);
+    await send();
+    await world.pass(secondMs);
+    expect(pending(alice)).toEqual({ pending: [] });
+    relay.breakDown();
+    for (let nth = 0; nth < limits.pendingCountMax + 2; nth += 1) await send({ idempotency_key: `k${nth}` });
+    const { pending: listed, omitted } = pending(alice);
+    expect([listed.length, omitted]).toEqual([limits.pendingCountMax, 2]);
   });
 
   it('[PEER-065] to a peer that was removed ends, and keeps the state that it had', async () => {

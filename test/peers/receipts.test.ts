@@ -320,7 +320,7 @@ describe('receipts of a peer', () => {
 });
 
 describe('a stale message', () => {
-  it('is signed afresh an hour later, and its end is no end', async () => {
+  it('[PEER-078] is signed afresh an hour later, and its end is no end', async () => {
     const sent = await send();
     const wire_id = alice.store.read((tx) => tx.outbox.of(sent.message_id)?.wire_id) as string;
     await bob.stop();

@@ -2,7 +2,6 @@
 // The relay lies at 127.0.0.2, where no other program of this machine takes a port while it is away.
 
 import { cpSync } from 'node:fs';
-import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import path from 'node:path';
 import BetterSqlite3 from 'better-sqlite3';
 import { fingerprint } from '../../src/crypto/fingerprint.ts';
@@ -11,7 +10,8 @@ import { answer, type Env, type Finished, postbell, program, type Receipt } from
 import { openOther } from './session.ts';
 import { openTerminal, type TestTerminal } from './terminal.ts';
 
-const relayHost = '127.0.0.2';
+/** Where every relay of these tests listens. */
+export const relayHost = '127.0.0.2';
 
 export interface RelayProcess {
   origin: string;
@@ -22,8 +22,8 @@ export interface RelayProcess {
   kill(): Promise<void>;
   /** At the same port, over the same store. */
   start(): Promise<void>;
-  /** How many items lie in all its queues, and names of the queues; asked of its store. */
-  items(): number;
+  /** How many items lie in all its queues, or in those of one key, and names of the queues; asked of its store. */
+  items(key?: string): number;
   queues(): string[];
 }
 
@@ -64,52 +64,12 @@ export async function openRelay(): Promise<RelayProcess & { end(): Promise<void>
       await running.exited;
     },
     start,
-    items: () => ask<number>('SELECT count(*) FROM item')[0] as number,
+    items: (key = '') =>
+      ask<number>(
+        `SELECT count(*) FROM item JOIN queue ON queue.number = item.queue WHERE name LIKE '${key}%'`,
+      )[0] as number,
     queues: () => ask<string>('SELECT name FROM queue ORDER BY name'),
     end: () => home.end(),
-  };
-}
-
-/** A road to a relay that can be cut: what its users are told is the address of the road. */
-export async function openRoad(port: number): Promise<{
-  origin: string;
-  cut(): void;
-  mend(): void;
-  end(): Promise<void>;
-}> {
-  const open = new Set<Socket>();
-  let isCut = false;
-  const server: Server = createServer((near) => {
-    if (isCut) return void near.destroy();
-    const far = connect(port, relayHost);
-    for (const one of [near, far]) {
-      open.add(one);
-      one.on('error', () => {});
-      one.on('close', () => {
-        open.delete(one);
-        near.destroy();
-        far.destroy();
-      });
-    }
-    near.pipe(far).pipe(near);
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.3', resolve));
-  const close = (): void => {
-    for (const one of open) one.destroy();
-  };
-  return {
-    origin: `http://127.0.0.3:${(server.address() as AddressInfo).port}`,
-    cut: () => {
-      isCut = true;
-      close();
-    },
-    mend: () => {
-      isCut = false;
-    },
-    end: () => {
-      close();
-      return new Promise((resolve) => server.close(() => resolve()));
-    },
   };
 }
 
@@ -230,7 +190,12 @@ const mutual = (asker: Machine, accepter: Machine): Promise<void> =>
   });
 
 /** A tool of pairing, whose person types the last group of the fingerprint that he was shown. */
-async function inDialogue(machine: Machine, shown: string, tool: string, input: object): Promise<void> {
+export async function inDialogue(
+  machine: Machine,
+  shown: string,
+  tool: string,
+  input: object,
+): Promise<void> {
   const person = { words: ['--no-register'], person: () => shown.slice(-4) };
   const session = await openOther(machine, { CLAUDE_CODE_SESSION_ID: 'pairing' }, person);
   const { isError, data } = await session.call(tool, input);
@@ -283,7 +248,7 @@ export async function pairAtTerminals(asker: Machine, accepter: Machine): Promis
   const [near, far] = [sitAt(asker), sitAt(accepter)];
   const codeIn = (screen: string): string => /pair code +(\d{4} \d{4} \d{4})/.exec(screen)?.[1] ?? '';
   near.postbell(`peer pair '${(await identityOf(accepter)).address}' --as ${accepter.name}`);
-  const seen = codeIn(await near.shows(/ended with|is asked to pair/));
+  const seen = codeIn(await near.shows(/ended with \d/));
   const { key, fingerprint } = await requestAt(accepter);
   far.postbell(`peer accept ${key} --as ${asker.name}`);
   const shown = codeIn(await far.shows('To accept, type the last four characters'));

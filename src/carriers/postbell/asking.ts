@@ -5,7 +5,7 @@ import type { Clock } from '../../ports/clock.ts';
 import type { Random } from '../../ports/random.ts';
 import { RelayFailure, type Signer } from '../../ports/relay.ts';
 import { isObject } from '../../protocol/json.ts';
-import { type Answered, exchangeWith, type Resolve } from './exchange.ts';
+import { type Answered, askedOf, exchangeWith, type Resolve } from './exchange.ts';
 
 const answerMs = 30_000;
 
@@ -35,7 +35,13 @@ export interface Call {
 /** Asks; rejects with `RelayFailure`. */
 export type Ask = (call: Call) => Promise<Record<string, unknown>>;
 
-export function askerOf({ origin, signer, clock, random, mayReach, resolve }: RelayClientOptions): Ask {
+export interface Asker {
+  ask: Ask;
+  /** As `Relay` says it. */
+  aheadMs(): number;
+}
+
+export function askerOf({ origin, signer, clock, random, mayReach, resolve }: RelayClientOptions): Asker {
   const exchange = exchangeWith(origin, mayReach, clock, resolve);
   const authority = new URL(origin).host;
   /** By how much this relay's clock is ahead of ours: for its own requests only, never for what is said of messages. */
@@ -71,7 +77,7 @@ export function askerOf({ origin, signer, clock, random, mayReach, resolve }: Re
     });
   };
 
-  return async (call) => {
+  const ask: Ask = async (call) => {
     let answered = await once(call);
     const offMs = clockOff(answered, clock.nowMs());
     if (offMs !== undefined && call.signed !== false) {
@@ -80,10 +86,15 @@ export function askerOf({ origin, signer, clock, random, mayReach, resolve }: Re
     }
     return valueIn(origin, answered, aheadMs);
   };
+  return { ask, aheadMs: () => aheadMs };
 }
 
 export const foreign = (origin: string, what: string): RelayFailure =>
-  new RelayFailure('foreign', origin, `the relay ${origin} ${what}, which a Postbell relay does`);
+  new RelayFailure(
+    'foreign',
+    origin,
+    `the relay ${origin} ${what}, which a Postbell relay does: is that its address?`,
+  );
 
 /** How far the relay's clock is ahead, where that was what it refused. */
 function clockOff({ status, value }: Answered, nowMs: number): number | undefined {
@@ -102,7 +113,7 @@ function valueIn(origin: string, { status, value }: Answered, aheadMs: number): 
     throw new RelayFailure(
       'foreign',
       origin,
-      `the relay ${origin} answers ${status} in words of no Postbell relay`,
+      `the relay ${origin} answers ${status} in words of no Postbell relay${askedOf(status)}`,
       { status },
     );
   const wait = error?.retry_after_ms;

@@ -7,9 +7,10 @@ import { type Ask, askerOf, foreign, type RelayClientOptions } from './asking.ts
 
 export function relayClient(options: RelayClientOptions): Relay {
   const { origin } = options;
-  const ask = askerOf(options);
+  const { ask, aheadMs } = askerOf(options);
   return {
     origin,
+    aheadMs,
     describe: async (signal) =>
       readDescription(origin, await ask({ method: 'GET', path: '/v1/relay', signed: false, signal })),
     post: async (queue, { id, body, ttl_s }, signal) => {
@@ -102,7 +103,7 @@ function ownQueues(
 const unlessUnknown =
   <T>(value: T) =>
   (error: unknown): T => {
-    if (error instanceof RelayFailure && error.kind === 'refused' && error.status === 404) return value;
+    if (error instanceof RelayFailure && error.queueUnknown) return value;
     throw error;
   };
 

@@ -160,7 +160,7 @@ function whyNot(
     return new RelayFailure(
       'unreachable',
       origin,
-      `the relay ${origin} is not asked: a relay that a peer names must be https`,
+      `the relay ${origin} is not asked: a relay that only a peer names must be https; where it is yours, list it in POSTBELL_RELAYS`,
     );
   return isIP(host) !== 0 && !isPublicAddress(host) ? notPublic(origin) : undefined;
 }
@@ -201,8 +201,8 @@ function wordsOf(error: NodeJS.ErrnoException): string {
     return 'is not asked: its address is not in public; where it is yours, list it in POSTBELL_RELAYS';
   const known: Readonly<Record<string, string>> = {
     ECONNREFUSED: 'refuses connections: is it running?',
-    ENOTFOUND: 'has a name that is not known',
-    EAI_AGAIN: 'has a name that cannot be looked up now',
+    ENOTFOUND: 'has a name that is not known: is it spelled right?',
+    EAI_AGAIN: 'has a name that cannot be looked up now: is this machine online?',
     ECONNRESET: 'broke the connection off',
     EHOSTUNREACH: 'cannot be reached from here',
     ENETUNREACH: 'cannot be reached from here',
@@ -233,7 +233,7 @@ function readAnswer(
   const type = headers['content-type']?.split(';')[0]?.trim().toLowerCase();
   if (type !== 'application/json') {
     foreign(
-      `answers ${status} with ${type === undefined ? 'no type' : quotedType(type)}, which no Postbell relay does`,
+      `answers ${status} with ${type === undefined ? 'no type' : quotedType(type)}, which no Postbell relay does${askedOf(status)}`,
     );
     return;
   }
@@ -241,7 +241,8 @@ function readAnswer(
   let bytes = 0;
   response.on('data', (chunk: Buffer) => {
     bytes += chunk.length;
-    if (bytes > answerBytesMax) foreign('answers with more than 8 MiB, which no Postbell relay does');
+    if (bytes > answerBytesMax)
+      foreign(`answers with more than 8 MiB, which no Postbell relay does${askedOf(status)}`);
     else chunks.push(chunk);
   });
   response.on('error', () =>
@@ -253,10 +254,14 @@ function readAnswer(
     try {
       done({ status, value: JSON.parse(Buffer.concat(chunks).toString('utf8')) });
     } catch {
-      foreign('answers with text that is not JSON, which no Postbell relay does');
+      foreign(`answers with text that is not JSON, which no Postbell relay does${askedOf(status)}`);
     }
   });
 }
+
+/** What to look at: a server error in other words than a relay's is mostly of a proxy before it. */
+export const askedOf = (status: number): string =>
+  status >= 500 ? ': does the relay behind that address run?' : ': is that its address?';
 
 const quotedType = (type: string): string =>
   /^[\w.+-]{1,40}\/[\w.+-]{1,40}$/.test(type) ? type : 'another type';

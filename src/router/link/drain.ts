@@ -37,6 +37,8 @@ export class Drain {
   readonly #abort = new AbortController();
   readonly #running: Promise<void>;
   #settling: Promise<unknown> = Promise.resolve();
+  /** After a failure the relay is asked without waiting: whether it answers again is known at once. */
+  #failing = false;
 
   constructor(ground: LinkGround, options: DrainOptions) {
     this.#ground = ground;
@@ -64,10 +66,12 @@ export class Drain {
         registered = true;
         await this.#once();
         retryMs = firstRetryMs;
+        this.#failing = false;
         this.#options.onState(undefined);
       } catch (error) {
         if (this.#alarm.ended) return;
-        registered = registered && !(isFailure(error) && error.status === 404);
+        registered = registered && !(isFailure(error) && error.queueUnknown);
+        this.#failing = true;
         this.#failed(error);
         await this.#alarm.sleep(Math.max(retryMs, isFailure(error) ? (error.retryAfterMs ?? 0) : 0));
         retryMs = Math.min(retryMs * 2, longestRetryMs);
@@ -92,7 +96,8 @@ export class Drain {
   async #once(): Promise<void> {
     const { relay, queue } = this.#options;
     const before = this.#settling;
-    const { items } = await relay.poll(queue, { wait_ms: waitMs, max: batch }, this.#abort.signal);
+    const wait_ms = this.#failing ? 0 : waitMs;
+    const { items } = await relay.poll(queue, { wait_ms, max: batch }, this.#abort.signal);
     if (items.length > 0) await this.#take(items);
     try {
       await before;

@@ -125,7 +125,7 @@ export class Jobs {
       return true;
     } catch (error) {
       if (!isFailure(error)) throw error;
-      return error.status === 404;
+      return error.queueUnknown;
     }
   }
 }

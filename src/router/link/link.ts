@@ -6,8 +6,10 @@ import { endForPeer, expireEntries } from '../../peers/carry.ts';
 import type { ControlRecord } from '../../peers/pairing/take.ts';
 import { ownPlace } from '../../peers/place.ts';
 import { rerouteEntries, routeEntries } from '../../peers/route.ts';
+import { longestPauseMs } from '../../peers/schedule.ts';
 import type { Relay, RelayFailure } from '../../ports/relay.ts';
 import { describeError, isRefusal } from '../../protocol/errors.ts';
+import type { Via } from '../../protocol/gate.ts';
 import type { Message } from '../../protocol/message.ts';
 import { Alarm } from './alarm.ts';
 import { Cards } from './cards.ts';
@@ -41,37 +43,45 @@ export interface RelayState {
   origin: string;
   failure: string | undefined;
   since: string;
+  /** Where its clock and this machine's are more than a minute apart. */
+  clock?: string;
 }
 
 export interface LinkState {
   relays: RelayState[];
-  /** Why nothing goes out or comes in at all. */
+  /** Why nothing comes in, whatever the relays do. */
   why: string | undefined;
 }
 
 export class Link {
   readonly #ground: LinkOptions;
   readonly #alarm: Alarm;
+  readonly #gate: Gate;
   readonly #states = new Map<string, RelayState>();
+  /** Of each relay, what fails at which queue. */
+  readonly #failing = new Map<string, Map<Via, string>>();
   readonly #running: Promise<void>;
   readonly #unwatch: () => void;
   #self: Self | undefined;
   #loops: Loop[] = [];
   #senders = new Map<string, Sender>();
+  /** Of the wall clock, from the time that this machine has run: it changes where somebody sets the clock. */
+  #offsetMs: number;
   #clients = new Map<string, Relay>();
-  #policy = '';
-  #why: string | undefined;
 
   constructor(ground: LinkOptions) {
     this.#ground = ground;
+    this.#gate = new Gate({ ...ground, control: (record, via) => this.#control(record, via) });
     this.#alarm = new Alarm(ground.clock);
+    this.#offsetMs = ground.clock.nowMs() - ground.clock.elapsedMs();
     this.#unwatch = ground.wake.watch(() => this.#alarm.ring());
     this.#running = this.#run();
   }
 
-  /** Each own relay, and why nothing goes out or in at all. */
+  /** Each own relay, and why nothing comes in at all: as the files are now. */
   state(): LinkState {
-    return { relays: [...this.#states.values()], why: this.#why };
+    const why = this.#ground.relays.length === 0 ? undefined : this.#gate.look();
+    return { relays: [...this.#states.values()], why };
   }
 
   /** Workers first, then the queues are marked gone: nothing makes them live again after that. */
@@ -111,6 +121,7 @@ export class Link {
       if (self !== undefined) this.#start(self);
     }
     if (self === undefined) return;
+    await this.#followClock();
     await this.#carry(due || changed);
     for (const loop of this.#loops) loop.ring?.();
   }
@@ -118,19 +129,28 @@ export class Link {
   async #whoIAm(): Promise<Self | undefined> {
     const { account, relays, store } = this.#ground;
     if (relays.length === 0) return undefined;
+    this.#gate.look();
     const identity = account.identity();
-    this.#why = isRefusal(identity) ? identity.message : undefined;
     if (isRefusal(identity)) return undefined;
     const place =
       store.read((tx) => tx.places.get()) ?? (await store.write((tx) => ownPlace(tx, this.#ground.random)));
     return { identity, place };
   }
 
+  /** What a clock put off that was set back since goes out now. */
+  async #followClock(): Promise<void> {
+    const { store, clock } = this.#ground;
+    const nowMs = clock.nowMs();
+    const offsetMs = nowMs - clock.elapsedMs();
+    if (this.#offsetMs - offsetMs > clockOffMs)
+      await store.write((tx) => tx.outbox.hurryBeyond(nowMs, nowMs));
+    this.#offsetMs = offsetMs;
+  }
+
   /** What was sent gets its way; what expired, or goes to nobody any more, ends. */
   async #carry(due: boolean): Promise<void> {
     const { store, account, relays, clock } = this.#ground;
     const policy = account.policy();
-    this.#why = isRefusal(policy) ? policy.message : undefined;
     const own = this.#self?.identity.key;
     const { unrouted, removed } = store.read((tx) => ({
       unrouted: tx.outbox.unrouted(1, 0).length > 0 || due,
@@ -148,8 +168,6 @@ export class Link {
       if (told > 0) this.#ground.wake.touch();
     }
     this.#startSenders();
-    const names = isRefusal(policy) ? this.#policy : policy.peers.map(({ key }) => key).join();
-    this.#policy = names;
   }
 
   /** One for each relay that anything goes to. */
@@ -177,6 +195,7 @@ export class Link {
   async #prepare(): Promise<void> {
     const { store, clock, relays, announce } = this.#ground;
     await store.write((tx) => {
+      tx.outbox.hurryBeyond(clock.nowMs() + longestPauseMs, clock.nowMs());
       for (const key of tx.outbox.peers()) rerouteEntries(tx, key, { nowMs: clock.nowMs(), relays });
     });
     await announce();
@@ -185,7 +204,6 @@ export class Link {
   #start(self: Self): void {
     const ground = this.#ground;
     const { relays } = ground;
-    const gate = new Gate({ ...ground, control: (record, via) => this.#control(record, via) });
     const client = (origin: string): Relay => this.#client(origin);
     const onStored = (messages: readonly Message[]): void => {
       for (const message of messages) ground.ringFor(message);
@@ -201,9 +219,9 @@ export class Link {
             queue: queueOf(self.identity.key, queueId),
             queueId,
             via,
-            gate,
+            gate: this.#gate,
             onStored,
-            onState: (failure) => this.#relayIs(origin, failure),
+            onState: (failure) => this.#queueIs(origin, via, failure),
           }),
         );
     this.#loops.push(
@@ -225,17 +243,33 @@ export class Link {
     return done;
   }
 
-  #relayIs(origin: string, failure: RelayFailure | undefined): void {
+  /** A relay answers where it does for every queue: one that it refuses is not forgotten for another that it serves. */
+  #queueIs(origin: string, via: Via, failure: RelayFailure | undefined): void {
+    const failing = this.#failing.get(origin) ?? new Map<Via, string>();
+    this.#failing.set(origin, failing);
+    if (failure === undefined) failing.delete(via);
+    else failing.set(via, failure.message);
+    // What is said already stays said while it holds for one of them.
+    const said = this.#states.get(origin)?.failure;
+    const still = [...failing.values()].find((one) => one === said);
+    this.#relayIs(origin, still ?? failing.get('device') ?? failing.get('door'));
+  }
+
+  #relayIs(origin: string, failure: string | undefined): void {
+    const { log, clock } = this.#ground;
     const before = this.#states.get(origin);
-    const text = failure?.message;
-    if (before !== undefined && before.failure === text) return;
-    this.#states.set(origin, {
-      origin,
-      failure: text,
-      since: new Date(this.#ground.clock.nowMs()).toISOString(),
-    });
-    if (text !== undefined) this.#ground.log.warn('relay', { relay: origin, why: text });
-    else if (before !== undefined) this.#ground.log.info('relay', { relay: origin, why: 'answers again' });
+    const off = clockWords(origin, this.#client(origin).aheadMs?.() ?? 0);
+    if (off !== undefined && before?.clock === undefined) log.warn('clock', { relay: origin, why: off });
+    if (off === undefined && before?.clock !== undefined)
+      log.info('clock', { relay: origin, why: 'the clocks agree again' });
+    const since =
+      before !== undefined && before.failure === failure
+        ? before.since
+        : new Date(clock.nowMs()).toISOString();
+    this.#states.set(origin, { origin, failure, since, ...(off !== undefined && { clock: off }) });
+    if (before?.failure === failure) return;
+    if (failure !== undefined) log.warn('relay', { relay: origin, why: failure });
+    else log.info('relay', { relay: origin, why: 'answers again' });
   }
 
   async #stop(): Promise<void> {
@@ -243,6 +277,7 @@ export class Link {
     const loops = this.#loops;
     this.#loops = [];
     this.#senders = new Map();
+    this.#failing.clear();
     await Promise.all(loops.map((loop) => loop.close()));
     if (self !== undefined) await this.#leave(self);
     this.#clients = new Map();
@@ -266,4 +301,14 @@ export class Link {
       }),
     );
   }
+}
+
+/** As a relay accepts the time of a request, and a peer that of what is signed in the future. */
+const clockOffMs = 60_000;
+
+function clockWords(origin: string, aheadMs: number): string | undefined {
+  if (Math.abs(aheadMs) <= clockOffMs) return undefined;
+  const minutes = Math.round(Math.abs(aheadMs) / 60_000);
+  const which = aheadMs > 0 ? 'behind' : 'ahead of';
+  return `this machine's clock is about ${minutes} min ${which} that of the relay ${origin}; set the one that is wrong: peers refuse what is signed more than a minute ahead of their time, or a day behind it`;
 }

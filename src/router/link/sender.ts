@@ -113,7 +113,7 @@ export class Sender {
         recording = this.#record(posted);
         // Awaited with the next, or at the end.
         recording.catch(() => {});
-        if (posted.some(({ failure }) => failure !== undefined && failure.status !== 404)) return false;
+        if (posted.some(({ failure }) => failure !== undefined && !failure.queueUnknown)) return false;
         at += some.length;
         window = windowPerQueue;
       }

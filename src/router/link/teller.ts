@@ -3,7 +3,7 @@
 
 import { pickSuite } from '../../crypto/seal-suites.ts';
 import { relaysOf } from '../../peers/route.ts';
-import { hourMs, leftFailures, retryMs } from '../../peers/schedule.ts';
+import { leftFailures, retryMs } from '../../peers/schedule.ts';
 import { isTrusted } from '../../peers/who.ts';
 import type { FactOut } from '../../ports/peers.ts';
 import type { Relay } from '../../ports/relay.ts';
@@ -17,6 +17,7 @@ import { freshId, isFailure, jitter, type LinkGround, queueOf, type Self, sealed
 const gatherMs = 200;
 const idleMs = 60_000;
 const itemTtlS = 86_400;
+const dropEveryMs = 3_600_000;
 /** Longer than any message lives at the relays: whoever has not asked by then never will. */
 const keptMs = 30 * 86_400_000;
 
@@ -89,7 +90,7 @@ export class Teller {
     const destinations = store.read((tx) => tx.factsOut.destinations());
     const isKnown = (key: string): boolean => key === this.#self.identity.key || policy.of(key) !== undefined;
     const strangers = destinations.filter(({ peer_key }) => !isKnown(peer_key));
-    const isOldDue = clock.elapsedMs() - this.#droppedMs >= hourMs;
+    const isOldDue = clock.elapsedMs() - this.#droppedMs >= dropEveryMs;
     if (strangers.length > 0 || (isOldDue && destinations.length > 0)) {
       this.#droppedMs = clock.elapsedMs();
       await store.write((tx) => {
@@ -172,7 +173,7 @@ export class Teller {
       return 'took';
     } catch (error) {
       if (!isFailure(error)) throw error;
-      return error.status === 404 ? 'unknown' : 'failed';
+      return error.queueUnknown ? 'unknown' : 'failed';
     }
   }
 

@@ -10,7 +10,10 @@ export function identity({ account }: Pick<DoctorFacts, 'account'>): Finding {
   if (found.state === 'missing')
     return { level: 'info', text: `${none}; postbell identity create makes one` };
   if (found.state === 'closed')
-    return warn(found.why, 'mend the file that is named, or postbell identity create --force');
+    return warn(
+      `${found.why}; until it is mended nothing goes out or comes in`,
+      'mend the file that is named; postbell identity create --force makes another key, and every peer must be paired with anew',
+    );
   return { level: 'pass', text: `the key ${found.value.key.slice(0, 8)}… is private to this account` };
 }
 
@@ -62,8 +65,10 @@ function told(listed: readonly string[], running: DoctorFacts['router']['running
   if (failing.length > 0)
     return warn(
       failing.map(({ failure, since }) => `${failure} (since ${since})`).join('; '),
-      'look at the relay; mail waits for it',
+      'look at the relay, and at POSTBELL_RELAYS where the router was started; mail waits until it answers',
     );
+  const clocks = running.link.relays.flatMap(({ clock }) => clock ?? []);
+  if (clocks.length > 0) return warn(clocks.join('; '), 'date -u, here and where the relay runs');
   if (missing.length > 0)
     return unseen(`the router has not yet heard of ${missing.join(', ')}`, 'postbell router status');
   return { level: 'pass', text: `${names}: the router drains them` };

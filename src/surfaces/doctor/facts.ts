@@ -73,7 +73,7 @@ export interface RouterFacts {
 
 /** What a running router says of its relays. */
 export interface LinkStanding {
-  relays: readonly { origin: string; failure?: string; since: string }[];
+  relays: readonly { origin: string; failure?: string; since: string; clock?: string }[];
   why?: string;
 }
 

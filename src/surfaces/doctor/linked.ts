@@ -32,7 +32,7 @@ export function link(facts: Pick<DoctorFacts, 'store' | 'nowMs'>): Finding {
   if (stale.length > 0)
     findings.push(
       warn(
-        `mail from here reached a peer as signed more than a day ago, within 7 days: ${listed(stale)}`,
+        `within 7 days a peer refused mail from here for the time at which it was signed, more than a minute ahead of its clock or a day behind: ${listed(stale)}`,
         'compare the clocks of both machines',
       ),
     );
