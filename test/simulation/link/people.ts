@@ -65,7 +65,7 @@ export class People {
       pair: 8,
       decide: 14,
       discard: 2,
-      remove: 1,
+      remove: 2,
       attend: 6,
       'new door': 1,
       discover: 2,

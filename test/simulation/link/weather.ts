@@ -23,7 +23,7 @@ export class Weather {
     this.#people = people;
     this.#intruder = intruder;
     this.#repeat('a deed', 20_000, () => this.#people.act());
-    this.#repeat('trouble', 3 * minuteMs, () => this.#trouble());
+    this.#repeat('trouble', 2 * minuteMs, () => this.#trouble());
     this.#repeat('an intruder', 90_000, () => this.#intruder.act());
     this.#repeat('routers', minuteMs, () => this.#restart());
   }
@@ -67,11 +67,11 @@ export class Weather {
       'cut machine': 8,
       'cut relay': 5,
       'restart relay': 5,
-      'wipe relay': 1,
+      'wipe relay': 2,
       'relay down': 3,
       'set clock': 6,
-      'edit policy': 2,
-      'all asleep': 1,
+      'edit policy': 4,
+      'all asleep': 2,
     } as const;
     const trouble = dice.weighted<keyof typeof troubles>(troubles);
     this.#world.tally.count(trouble);
