@@ -146,6 +146,8 @@ export interface Places {
   /** The queue is to be purged at every relay. */
   retire(queueId: string, at: string): void;
   retired(): string[];
+  /** Undefined of one that is purged. */
+  retiredAt(queueId: string): string | undefined;
   purged(queueId: string): void;
 }
 

@@ -287,6 +287,20 @@ describe('to a peer that was removed', () => {
   });
 });
 
+describe('a queue that was left', () => {
+  it('is purged again where a registration of it arrives late', async () => {
+    await bothRun();
+    await leaveQueue(alice);
+    alice.wake.touch();
+    await world.pass(5 * secondMs);
+    expect(relay.queues.has(alice.queue)).toBe(false);
+    await register(alice);
+    await world.pass(5 * minuteMs);
+    expect(relay.queues.has(alice.queue)).toBe(false);
+    expect(alice.store.read((tx) => tx.places.retired())).toEqual([]);
+  });
+});
+
 describe('a route', () => {
   it('is told within a minute though the clock was set back by a day', async () => {
     await bothRun();
