@@ -53,9 +53,7 @@ export interface LinkOutcome {
 /** Breaks something on purpose. */
 export interface LinkCanary {
   tamper?: Tamper;
-  start?(world: LinkWorld, network: Network): void;
-  /** When everything is mended. */
-  calm?(world: LinkWorld, network: Network): void;
+  start?(world: LinkWorld): void;
 }
 
 export function simulateLink(seed: number, steps: number, canary: LinkCanary = {}): Promise<LinkOutcome> {
@@ -77,7 +75,7 @@ async function runIn(
     const people = new People(world, network);
     const weather = populate(world, network, people, { diskOf, canary });
     await world.run({ steps, elapsedMs: Number.POSITIVE_INFINITY });
-    if (world.failure === undefined) await quiet(world, network, { people, weather, canary });
+    if (world.failure === undefined) await quiet(world, people, weather);
     if (world.failure !== undefined) state = stateOf(world);
   } finally {
     for (const { disk } of world.machines) disk.close();
@@ -138,7 +136,7 @@ function populate(
       onPost: ({ to, queueId, body, record }) => intruder.sees({ queue: `${to}.${queueId}`, body, record }),
     },
   ];
-  canary.start?.(world, network);
+  canary.start?.(world);
   for (const machine of machines) {
     machine.start();
     people.pair(machine, machines[(machines.indexOf(machine) + 1) % machines.length]);
@@ -148,16 +146,11 @@ function populate(
 }
 
 /** What is to be done by people is done: whoever waits for an answer asks again, and whoever was asked accepts. */
-async function quiet(
-  world: LinkWorld,
-  network: Network,
-  { people, weather, canary }: { people: People; weather: Weather; canary: LinkCanary },
-): Promise<void> {
+async function quiet(world: LinkWorld, people: People, weather: Weather): Promise<void> {
   const { machines } = world;
   const pass = (ms: number): Promise<void> =>
     world.run({ steps: Number.POSITIVE_INFINITY, elapsedMs: world.elapsedMs + ms });
   weather.end();
-  canary.calm?.(world, network);
   await pass(5 * minuteMs);
   for (const machine of machines)
     for (const { peer_key } of machine.disk.all('SELECT peer_key FROM pair_asked'))
