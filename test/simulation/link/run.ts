@@ -145,7 +145,27 @@ function populate(
   return new Weather(world, network, people, intruder);
 }
 
-/** What is to be done by people is done: whoever waits for an answer asks again, and whoever was asked accepts. */
+/** Both have left the queue that the other one knows: no record finds its way any more, until one of them asks at the other's door. */
+function haveLostEachOther(one: Machine, other: Machine): boolean {
+  const knows = (asked: Machine, of: Machine): boolean =>
+    asked.disk.get(
+      'SELECT 1 AS found FROM peer_device WHERE peer_key = ? AND device = ?',
+      of.key,
+      String(of.disk.get('SELECT device FROM place')?.device),
+    ) !== undefined;
+  return (
+    one !== other &&
+    one.trusts(other.key) &&
+    other.trusts(one.key) &&
+    !knows(one, other) &&
+    !knows(other, one)
+  );
+}
+
+/**
+ * What is to be done by people is done: whoever waits for an answer asks again, as does who hears nothing of a peer any more, and
+ * whoever was asked accepts.
+ */
 async function quiet(world: LinkWorld, people: People, weather: Weather): Promise<void> {
   const { machines } = world;
   const pass = (ms: number): Promise<void> =>
@@ -159,6 +179,9 @@ async function quiet(world: LinkWorld, people: People, weather: Weather): Promis
         machines.find(({ key }) => key === peer_key),
       );
   for (let round = 0; round < acceptRounds; round += 1) {
+    for (const machine of machines)
+      for (const other of machines)
+        if (round < acceptRounds / 2 && haveLostEachOther(machine, other)) people.pair(machine, other);
     await pass(quietMs / acceptRounds);
     for (const machine of machines) people.decide(machine, 'accept');
   }
