@@ -27,13 +27,22 @@ export interface RelayProcess {
   queues(): string[];
 }
 
-export async function openRelay(): Promise<RelayProcess & { end(): Promise<void> }> {
-  const home = makeHome();
+/** @param within as of a home; a relay there is at a host of its own, and may need more flags */
+export async function openRelay({
+  within = [],
+  host = relayHost,
+  flags = [],
+}: {
+  within?: readonly string[];
+  host?: string;
+  flags?: readonly string[];
+} = {}): Promise<RelayProcess & { end(): Promise<void> }> {
+  const home = makeHome({}, within);
   let running: Started;
-  let listen = `${relayHost}:0`;
+  let listen = `${host}:0`;
   let origin = '';
   const start = async (): Promise<void> => {
-    running = home.start(['relay', '--listen', listen]);
+    running = home.start(['relay', '--listen', listen, ...flags]);
     const { stdout, stderr, exited } = running;
     let ended = false;
     void exited.then(() => {
@@ -97,9 +106,9 @@ export interface Machine extends Home {
 export async function openMachine(
   name: string,
   origin: string,
-  { same, ...more }: { env?: Env; same?: Machine } = {},
+  { same, within = [], ...more }: { env?: Env; same?: Machine; within?: readonly string[] } = {},
 ): Promise<Machine> {
-  const home = makeHome({ POSTBELL_RELAYS: origin, POSTBELL_NAME: name, ...more.env });
+  const home = makeHome({ POSTBELL_RELAYS: origin, POSTBELL_NAME: name, ...more.env }, within);
   const { env, project } = home;
   const ask = (words: string[], input = '') => answer(env, project, words, input);
   if (same === undefined) await ask(['identity', 'create', '--json']);
