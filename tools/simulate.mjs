@@ -1,5 +1,5 @@
-// `npm run simulate [-- --seed N --steps M | --nightly MINUTES]`: bundles the simulator with the product as it is, but
-// over simulated sockets, and runs it.
+// `npm run simulate [-- [--link] [--seed N] [--steps M] [--nightly MINUTES]]`: bundles the simulator with the product as it is, but
+// over simulated sockets, and runs it: one machine, or with `--link` several and the relays between them.
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -10,6 +10,7 @@ import { settings } from './build.mjs';
 
 const root = settings.absWorkingDir;
 const simulation = path.join(root, 'test', 'simulation');
+const main = process.argv.includes('--link') ? path.join('link', 'main.ts') : 'main.ts';
 const sqlite = createRequire(import.meta.url).resolve('better-sqlite3');
 
 const simulatedOutside = {
@@ -30,7 +31,7 @@ await build({
   format: 'esm',
   outExtension: { '.js': '.mjs' },
   outdir: directory,
-  entryPoints: { simulate: path.join(simulation, 'main.ts') },
+  entryPoints: { simulate: path.join(simulation, main) },
   sourcemap: 'inline',
   plugins: [simulatedOutside],
 });

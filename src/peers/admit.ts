@@ -40,6 +40,9 @@ export interface Admitted {
   told: boolean;
 }
 
+/** With the keys whose query it answers. */
+type Batch = Admitted & { answered: Set<string> };
+
 const laterS = 30;
 /** A query of one peer is answered once in it. */
 const queryEveryMs = 60_000;
@@ -121,17 +124,18 @@ export class Gate {
   }
 
   async #commit(looked: readonly (Passed | Refused)[]): Promise<Admitted> {
-    const admitted = await this.#ground.store.write((tx) => {
-      const batch: Admitted = { verdicts: [], stored: [], told: false };
+    const { answered, ...admitted } = await this.#ground.store.write((tx) => {
+      const batch: Batch = { verdicts: [], stored: [], told: false, answered: new Set() };
       for (const one of looked) batch.verdicts.push(this.#one(tx, one, batch));
       return batch;
     });
+    for (const key of answered) this.#queried.set(key, this.#ground.clock.elapsedMs());
     for (const one of looked) if ('record' in one) this.#remember(one);
     if (admitted.stored.length > 0 || admitted.told) this.#ground.wake.touch();
     return admitted;
   }
 
-  #one(tx: Tx, looked: Passed | Refused, batch: Admitted): Verdict {
+  #one(tx: Tx, looked: Passed | Refused, batch: Batch): Verdict {
     if ('step' in looked) {
       const known = knownOf(tx, looked);
       const step = known !== undefined && looked.step === 'fields' ? 'replay' : looked.step;
@@ -174,10 +178,11 @@ export class Gate {
     batch.told = true;
   }
 
-  #answer(tx: Tx, { from, fields }: Extract<WireRecord, { type: 'query' }>, batch: Admitted): void {
+  #answer(tx: Tx, { from, fields }: Extract<WireRecord, { type: 'query' }>, batch: Batch): void {
     const nowMs = this.#ground.clock.elapsedMs();
     if (nowMs - (this.#queried.get(from) ?? Number.NEGATIVE_INFINITY) < queryEveryMs) return;
-    this.#queried.set(from, nowMs);
+    if (batch.answered.has(from)) return;
+    batch.answered.add(from);
     for (const id of fields.ids) {
       const known = tx.messages.byOrigin(from, id);
       if (known !== undefined) repeatFacts(tx, known, fields.from_device);

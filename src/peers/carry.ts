@@ -8,7 +8,7 @@ import type { Tx } from '../ports/store.ts';
 import type { OutboxEnd, OutboxFact } from '../protocol/receipts.ts';
 import type { WireRecord } from '../protocol/wire/record.ts';
 import { wireReplyTo } from './reply-ids.ts';
-import { repostMs, retryMs } from './schedule.ts';
+import { leftFailures, longestPauseMs, repostMs, retryMs } from './schedule.ts';
 
 type CarryDesk = Pick<Desk, 'clock' | 'random'>;
 
@@ -89,7 +89,9 @@ export function relayFailed(
     ...post,
     attempts: post.attempts + 1,
     failures,
-    next_ms: forGood ? null : nowMs + Math.max(retryMs(failures, jitter), failure.retryAfterMs ?? 0),
+    next_ms: forGood
+      ? null
+      : nowMs + Math.max(retryMs(failures, jitter), Math.min(failure.retryAfterMs ?? 0, longestPauseMs)),
     parked: failure.queueUnknown,
     last_error: failure.message,
   });
@@ -100,13 +102,18 @@ export function relayFailed(
   if (forGood && !others) endEntry(tx, desk, entry, 'relay_refused');
 }
 
-/** Where another machine of the peer was heard of later, the one whose queue is gone was replaced by it. */
+/**
+ * Where another machine of the peer was heard of later, the one whose queue is gone was replaced by it. A relay that lost its
+ * store knows no queue either, until its owner polls: what it took before is given some time.
+ */
 function moved(tx: Tx, { message_id, peer_key, device }: OutboxRow): boolean {
   const [newest] = [...tx.devices.of(peer_key)].sort((a, b) => b.heard_ms - a.heard_ms);
   const isElsewhere = newest !== undefined && newest.device !== device;
   const left = tx.outbox
     .posts(message_id)
-    .filter(({ parked, accepted_ms }) => !parked || accepted_ms !== null);
+    .filter(
+      ({ parked, accepted_ms, failures }) => !parked || (accepted_ms !== null && failures < leftFailures),
+    );
   if (!isElsewhere || left.length > 0) return false;
   tx.outbox.dropPosts(message_id);
   tx.outbox.route(message_id, newest.device);

@@ -1,7 +1,7 @@
 // Pairing and route records on their way. A row holds what is to be said and never a signature: each attempt is signed afresh with
 // its own time, so that a record may go out after any delay up to its expiry.
 
-import type { ControlJob, ControlKind, Route } from '../ports/pairing.ts';
+import type { ControlJob, ControlKind, PairRequestRow, Route } from '../ports/pairing.ts';
 import type { Place } from '../ports/peers.ts';
 import type { Random } from '../ports/random.ts';
 import type { Tx } from '../ports/store.ts';
@@ -49,6 +49,34 @@ export function roomFor(tx: Tx, nowMs: number, { kind, peer_key, queue }: NewJob
   return tx.pairing.jobs.countOfPairing() < limits.controlJobsMax
     ? undefined
     : new Refusal('outbox_full', `${limits.controlJobsMax} pairing records wait to go out already`);
+}
+
+/** The answer to a request: sent where the one that asked said it is reached. */
+export const confirmationOf = (
+  asked: Pick<PairRequestRow, 'peer_key' | 'device' | 'relays' | 'request_id'>,
+  record_id: string,
+  name: string,
+): NewJob => ({
+  kind: 'pair_accept',
+  peer_key: asked.peer_key,
+  queue: asked.device,
+  relays: asked.relays,
+  record_id,
+  request_id: asked.request_id,
+  name,
+});
+
+/** @returns whether there was room for it */
+export function putConfirmation(
+  tx: Tx,
+  made: { random: Random; nowMs: number },
+  asked: Pick<PairRequestRow, 'peer_key' | 'device' | 'relays' | 'request_id'>,
+  name: string,
+): boolean {
+  const job = confirmationOf(asked, newRecordId(made.random), name);
+  if (roomFor(tx, made.nowMs, job) !== undefined) return false;
+  putJob(tx, made, job);
+  return true;
 }
 
 /** What is to be sent now, the oldest due first; what has expired is not among it. */

@@ -6,7 +6,13 @@ const longestMs = 300_000;
 const untilStoredMs = [60_000, 300_000, 900_000] as const;
 const hourMs = 3_600_000;
 
-/** No pause of this page is longer. */
+/**
+ * So often in a row a queue is unknown before it counts as left: about 25 minutes. A relay that lost its store knows none either, but
+ * a machine that is up registers again within one.
+ */
+export const leftFailures = 12;
+
+/** No pause of this page is longer, nor one that a relay names. */
 export const longestPauseMs = hourMs;
 
 /** @param failures in a row, this one included; @param jitter 0 to 1, which makes it up to a fifth longer */

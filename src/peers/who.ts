@@ -29,6 +29,13 @@ export function addressee(account: Account | undefined, name: string): Result<Ad
   return { key: peer.key, name: peer.name, own: false };
 }
 
+/** Whether anything but pairing may go to that key now. Where the list cannot be read, nobody is trusted until it can. */
+export function isTrusted({ account, own }: { account: Account; own: string }, key: string): boolean {
+  if (key === own) return true;
+  const policy = account.policy();
+  return !isRefusal(policy) && policy.of(key) !== undefined;
+}
+
 /** How a key is shown: the petname, `self`, or the key itself where it is no peer. */
 export function petnameOf(policy: Policy | undefined, ownKey: string | undefined, key: string): string {
   return key === ownKey ? 'self' : (policy?.of(key)?.name ?? key);

@@ -73,7 +73,7 @@ export interface ControlJob {
 export interface ControlJobs {
   /** In order of making. */
   all(): ControlJob[];
-  /** The oldest due first. */
+  /** The oldest due first; also what a clock that was set back has moved far ahead. */
   due(nowMs: number, count: number): ControlJob[];
   /** When the next of those that have not expired is due. */
   nextDueMs(nowMs: number): number | undefined;

@@ -61,14 +61,14 @@ export interface Outbox {
   /** They are to be made anew: for another device, or at other relays. */
   dropPosts(messageId: string): void;
   /**
-   * What is to be posted at the relay by now, oldest first; without what an older one for the same queue holds up, which
-   * the relay did not take and which is not to be tried again yet.
+   * What is to be posted at the relay by now and has not expired, oldest first; without what an older one for the same queue
+   * holds up, which the relay did not take and which is not to be tried again yet.
    */
   due(relay: string, nowMs: number, count: number): (OutboxPost & OutboxRow)[];
   /** Relays that something is to be posted at. */
   relays(): string[];
-  /** When something is due next at the relay; undefined where nothing is. */
-  nextDueMs(relay: string): number | undefined;
+  /** When something that has not expired is due next at the relay; undefined where nothing is. */
+  nextDueMs(relay: string, nowMs: number): number | undefined;
   /** Makes due at once what a relay took for this device and is not known to be stored. */
   hurry(peerKey: string, device: string, nowMs: number): void;
   /** Makes due at once what is due after `beyondMs`: by a clock that was set back since. */
@@ -146,6 +146,8 @@ export interface Places {
   /** The queue is to be purged at every relay. */
   retire(queueId: string, at: string): void;
   retired(): string[];
+  /** Undefined of one that is purged. */
+  retiredAt(queueId: string): string | undefined;
   purged(queueId: string): void;
 }
 

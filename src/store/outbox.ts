@@ -116,7 +116,8 @@ function posts(database: Database): Posts {
       database
         .all(
           `SELECT ${columns}, ${postColumns} FROM outbox_post p JOIN outbox o ON o.message_id = p.message_id
-           WHERE p.relay = :relay AND p.next_ms <= :nowMs AND (p.accepted_ms IS NOT NULL OR p.parked = 1 OR NOT EXISTS (${heldUp}))
+           WHERE p.relay = :relay AND p.next_ms <= :nowMs AND o.expires_ms > :nowMs
+             AND (p.accepted_ms IS NOT NULL OR p.parked = 1 OR NOT EXISTS (${heldUp}))
            ORDER BY o.seq LIMIT ${literal(count)}`,
           { relay, nowMs },
         )
@@ -125,11 +126,13 @@ function posts(database: Database): Posts {
       database
         .all('SELECT DISTINCT relay FROM outbox_post WHERE next_ms IS NOT NULL')
         .map((row) => row.relay as string),
-    nextDueMs: (relay) =>
-      (database.get(
-        'SELECT min(next_ms) AS next FROM outbox_post WHERE relay = ? AND next_ms IS NOT NULL',
+    nextDueMs: (relay, nowMs) =>
+      database.get(
+        `SELECT p.next_ms AS next FROM outbox_post p JOIN outbox o ON o.message_id = p.message_id
+         WHERE p.relay = ? AND p.next_ms IS NOT NULL AND o.expires_ms > ? ORDER BY p.next_ms LIMIT 1`,
         relay,
-      )?.next ?? undefined) as number | undefined,
+        nowMs,
+      )?.next as number | undefined,
     hurry: (peerKey, device, nowMs) => {
       database.run(
         `UPDATE outbox_post SET next_ms = :nowMs WHERE next_ms > :nowMs AND accepted_ms IS NOT NULL AND device = :device AND message_id IN

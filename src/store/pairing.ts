@@ -7,6 +7,7 @@ import type {
   PairRequestRow,
   PairRequests,
 } from '../ports/pairing.ts';
+import { limits } from '../protocol/limits.ts';
 import { type Database, literal, type Row } from './database.ts';
 import { pairingNotices } from './pairing-notices.ts';
 
@@ -106,9 +107,9 @@ function jobs(database: Database): ControlJobs {
     due: (nowMs, count) =>
       database
         .all(
-          `SELECT ${jobColumns} FROM control_job WHERE next_ms <= :now AND expires_ms > :now
+          `SELECT ${jobColumns} FROM control_job WHERE (next_ms <= :now OR next_ms > :far) AND expires_ms > :now
            ORDER BY next_ms, seq LIMIT ${literal(count)}`,
-          { now: nowMs },
+          { now: nowMs, far: nowMs + 2 * limits.controlRetryMsMax },
         )
         .map(jobOf),
     nextDueMs: (nowMs) =>

@@ -17,6 +17,10 @@ export function places(database: Database): Places {
       database
         .all('SELECT queue_id FROM retired_queue ORDER BY retired_at, queue_id')
         .map((row) => row.queue_id as string),
+    retiredAt: (queueId) =>
+      database.get('SELECT retired_at FROM retired_queue WHERE queue_id = ?', queueId)?.retired_at as
+        | string
+        | undefined,
     purged: (queueId) => {
       database.run('DELETE FROM retired_queue WHERE queue_id = ?', queueId);
     },

@@ -31,6 +31,8 @@ export interface Posted {
   body: Uint8Array;
 }
 
+type Verdict = RelayFailure | 'lost' | undefined;
+
 export class ModelRelay {
   readonly origin: string;
   readonly queues = new Map<string, Queue>();
@@ -39,7 +41,7 @@ export class ModelRelay {
   /** Where set, every call fails so. */
   down: RelayFailure | undefined;
   /** Decides for each post; `lost` says that it was taken and drops it. */
-  onPost: (post: Posted) => RelayFailure | 'lost' | undefined = () => undefined;
+  onPost: (post: Posted) => Verdict | Promise<Verdict> = () => undefined;
   /** Decides for each registration of a queue. */
   onRegister: (queue: string) => RelayFailure | undefined = () => undefined;
   /** Decides for each settlement: a failure is one that the relay never heard of. */
@@ -113,7 +115,7 @@ export class ModelRelay {
         this.#up();
         const posted = { queue, id: item.id, body: item.body };
         this.posts.push(posted);
-        const verdict = this.onPost(posted);
+        const verdict = await this.onPost(posted);
         if (verdict instanceof RelayFailure) throw verdict;
         if (verdict === 'lost') return { duplicate: false };
         return { duplicate: this.#put(queue, item) };

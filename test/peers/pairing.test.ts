@@ -93,6 +93,19 @@ describe('pairing over a relay', () => {
     expect(bob.counts().pairing_notice).toBe(0);
   });
 
+  it('is over on both sides where both asked and one of them is a peer of the other already', async () => {
+    const { world, relay, alice, bob, ground, asks, names } = await strangers();
+    bob.peers.push({ name: 'alice', key: alice.key, receipts: true });
+    // Bob's request is at Alice before she asks herself, and nobody there has looked at it.
+    ok(await ask(ground(bob), { target: `postbell:${alice.key}.${alice.door}@${relay.origin}` }));
+    await world.pass(3_000);
+    await asks();
+    await world.pass(3_000);
+    expect([names(alice), names(bob)]).toEqual([['bob'], ['alice']]);
+    for (const machine of [alice, bob])
+      expect(machine.counts()).toMatchObject({ pair_asked: 0, pair_request: 0, control_job: 0 });
+  });
+
   it('may be asked for again after it was dropped; the same signed record once more changes nothing', async () => {
     const { world, relay, alice, bob, ground, asks, pending } = await strangers();
     await asks();

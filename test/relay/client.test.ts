@@ -281,6 +281,20 @@ describe('with one that is slow', () => {
     expect((await failureOf(before)).kind).toBe('unreachable');
   });
 
+  it('has many requests under way that one signal ends, and no warning of it', async () => {
+    const warnings: Error[] = [];
+    const note = (warning: Error): void => void warnings.push(warning);
+    process.on('warning', note);
+    ending.push(() => process.off('warning', note));
+    const origin = await serving(() => {});
+    const abort = new AbortController();
+    const asked = Array.from({ length: 32 }, () => failureOf(clientOf(origin).describe(abort.signal)));
+    await new Promise((resolve) => setImmediate(resolve));
+    abort.abort();
+    expect(await Promise.all(asked)).toHaveLength(32);
+    expect(warnings).toEqual([]);
+  });
+
   it('makes a request again whose kept connection was closed meanwhile', async () => {
     const requests = new Map<Socket, number>();
     const answer = json(200, '{"settled":0,"unknown":0}');

@@ -2,6 +2,7 @@
 // come in time is no answer.
 
 import { type LookupAddress, lookup } from 'node:dns';
+import { setMaxListeners } from 'node:events';
 import {
   type ClientRequest,
   Agent as HttpAgent,
@@ -99,6 +100,8 @@ function begin({ secure, agent, host, url, lookup }: Line, asked: Asked): Client
 function once(line: Line, asked: Asked): Promise<Answered> {
   const { origin, clock, secure } = line;
   return new Promise((resolve, reject) => {
+    // One signal ends all that a loop has under way: more at once than the ten after which Node warns of a leak.
+    if (asked.signal !== undefined) setMaxListeners(0, asked.signal);
     const call = begin(line, asked);
     let cancel = (): void => {};
     const fail = (failure: RelayFailure): void => {

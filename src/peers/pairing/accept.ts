@@ -5,7 +5,7 @@ import { fingerprint } from '../../crypto/fingerprint.ts';
 import type { PairRequestRow } from '../../ports/pairing.ts';
 import { isRefusal, type Refusal, type Result } from '../../protocol/errors.ts';
 import { quoted } from '../../protocol/json.ts';
-import { type NewJob, newRecordId, putJob, roomFor } from '../control.ts';
+import { confirmationOf, newRecordId, putJob, roomFor } from '../control.ts';
 import { ownPlace } from '../place.ts';
 import { claimedName, expire, halfDone, type PairingGround, requestNamed } from './ground.ts';
 
@@ -58,20 +58,6 @@ export async function accept(ground: PairingGround, request: AcceptRequest): Pro
 
 type Transaction = Parameters<Parameters<PairingGround['store']['write']>[0]>[0];
 
-const jobOf = (
-  { peer_key, device, relays, request_id }: PairRequestRow,
-  record_id: string,
-  name: string,
-): NewJob => ({
-  kind: 'pair_accept',
-  peer_key,
-  queue: device,
-  relays,
-  record_id,
-  request_id,
-  name,
-});
-
 function reserve(
   tx: Transaction,
   { clock, random }: PairingGround,
@@ -82,7 +68,7 @@ function reserve(
   expire(tx, nowMs);
   const pending = requestNamed(tx, key);
   if (isRefusal(pending)) return pending;
-  const job = jobOf(pending, newRecordId(random), name);
+  const job = confirmationOf(pending, newRecordId(random), name);
   const full: Refusal | undefined = roomFor(tx, nowMs, job);
   if (full !== undefined) return full;
   putJob(tx, { random, nowMs, reserved: true }, job);
@@ -108,7 +94,7 @@ function confirm(
   const { peer_key, device, relays, suites, arrived_ms } = pending;
   ownPlace(tx, random);
   release(tx, seen);
-  putJob(tx, { random, nowMs }, jobOf(pending, newRecordId(random), name));
+  putJob(tx, { random, nowMs }, confirmationOf(pending, newRecordId(random), name));
   tx.devices.heard({ peer_key, device, heard_ms: arrived_ms, route: { relays, suites } });
   requests.remove(peer_key);
   notices.removeOf(peer_key);

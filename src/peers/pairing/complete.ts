@@ -4,14 +4,16 @@
 import type { Tx } from '../../ports/store.ts';
 import { isRefusal, type Refusal } from '../../protocol/errors.ts';
 import type { WireRecord } from '../../protocol/wire/record.ts';
-import { routeOf } from '../control.ts';
-import { expire, type PairingGround } from './ground.ts';
+import { putConfirmation, routeOf } from '../control.ts';
+import { expire, labelOf, type PairingGround } from './ground.ts';
 
 export type PairAcceptRecord = Extract<WireRecord, { type: 'pair_accept' }>;
 
 export async function complete(ground: PairingGround, record: PairAcceptRecord): Promise<'done' | 'later'> {
+  const identity = ground.account.identity();
   const policy = ground.account.policy();
-  if (isRefusal(policy)) return 'later';
+  if (isRefusal(identity) || isRefusal(policy)) return 'later';
+  const name = labelOf(ground, identity);
   const { from, fields } = record;
   if (policy.of(from) === undefined) {
     const asked = await ground.store.write((tx) => {
@@ -20,9 +22,9 @@ export async function complete(ground: PairingGround, record: PairAcceptRecord):
     });
     if (asked === undefined || asked.request_id !== fields.request_id) return 'done';
     const peer = await ground.policyFile.add({ name: asked.name, key: from });
-    if (isRefusal(peer)) return refused(ground, record, asked.name, peer);
+    if (isRefusal(peer)) return refused(ground, record, { taken: asked.name, own: name }, peer);
   }
-  await ground.store.write((tx) => settle(tx, ground, record));
+  await ground.store.write((tx) => settle(tx, ground, record, name));
   ground.wake.touch();
   return 'done';
 }
@@ -31,7 +33,7 @@ export async function complete(ground: PairingGround, record: PairAcceptRecord):
 async function refused(
   ground: PairingGround,
   record: PairAcceptRecord,
-  name: string,
+  { taken, own }: { taken: string; own: string },
   refusal: Refusal,
 ): Promise<'done' | 'later'> {
   if (refusal.code !== 'conflict') return 'later';
@@ -39,14 +41,14 @@ async function refused(
   const policy = ground.account.policy();
   if (isRefusal(policy)) return 'later';
   await ground.store.write((tx) => {
-    if (policy.of(record.from) !== undefined) return settle(tx, ground, record);
+    if (policy.of(record.from) !== undefined) return settle(tx, ground, record, own);
     const nowMs = ground.clock.nowMs();
     retire(tx, record.from);
     tx.pairing.notices.add({
       sessions: tx.pairing.notices.audience(nowMs),
       kind: 'conflict',
       peer_key: record.from,
-      name,
+      name: taken,
       created_ms: nowMs,
     });
   });
@@ -54,11 +56,17 @@ async function refused(
   return 'done';
 }
 
-function settle(tx: Tx, { clock }: PairingGround, { from, fields, time_ms }: PairAcceptRecord): void {
+function settle(tx: Tx, ground: PairingGround, record: PairAcceptRecord, ownName: string): void {
+  const { clock, random } = ground;
+  const { from, fields, time_ms } = record;
+  const nowMs = clock.nowMs();
   const { device, ...route } = routeOf(fields);
-  tx.devices.heard({ peer_key: from, device, heard_ms: Math.min(time_ms, clock.nowMs()), route });
+  tx.devices.heard({ peer_key: from, device, heard_ms: Math.min(time_ms, nowMs), route });
   // A peer may answer what nobody asked, or what was asked twice: only the request that it names is over.
   if (tx.pairing.asked.of(from)?.request_id === fields.request_id) retire(tx, from);
+  // Both asked each other: the other one's request is a peer's now, and is answered as such.
+  const pending = tx.pairing.requests.of(from);
+  if (pending !== undefined && !putConfirmation(tx, { random, nowMs }, pending, ownName)) return;
   tx.pairing.requests.remove(from);
   tx.pairing.notices.removeOf(from);
 }

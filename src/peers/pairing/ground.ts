@@ -6,7 +6,7 @@ import type { Clock } from '../../ports/clock.ts';
 import type { Random } from '../../ports/random.ts';
 import type { Store, Tx } from '../../ports/store.ts';
 import type { Wake } from '../../ports/wake.ts';
-import { Fault, Refusal, type Result } from '../../protocol/errors.ts';
+import { Fault, isRefusal, Refusal, type Result } from '../../protocol/errors.ts';
 import { limits } from '../../protocol/limits.ts';
 import { checkClaimedName } from '../../protocol/names/petname.ts';
 
@@ -39,6 +39,12 @@ export function claimedName({ name }: Pick<PairingGround, 'name'>, { key }: Iden
 
 /** Only a label: never an identity. */
 export const shortLabel = (key: string): string => key.slice(0, 8);
+
+/** The own name in records that go out by themselves: where nobody would take what the owner says, the first characters of the key. */
+export function labelOf(ground: Pick<PairingGround, 'name'>, identity: Identity): string {
+  const claimed = claimedName(ground, identity);
+  return isRefusal(claimed) ? shortLabel(identity.key) : claimed;
+}
 
 /** Forgets what has been kept for its time. */
 export function expire(tx: Tx, nowMs: number): void {

@@ -6,9 +6,8 @@ import { isRefusal } from '../../protocol/errors.ts';
 import { limits } from '../../protocol/limits.ts';
 import { checkClaimedName } from '../../protocol/names/petname.ts';
 import type { WireRecord } from '../../protocol/wire/record.ts';
-import type { NewJob } from '../control.ts';
-import { newRecordId, putJob, roomFor, routeOf } from '../control.ts';
-import { claimedName, expire, type PairingGround, shortLabel } from './ground.ts';
+import { putConfirmation, routeOf } from '../control.ts';
+import { expire, labelOf, type PairingGround } from './ground.ts';
 
 export type PairRequestRecord = Extract<WireRecord, { type: 'pair_request' }>;
 
@@ -28,8 +27,7 @@ export async function takeRequest(
     if (put) ground.wake.touch();
     return 'done';
   }
-  const claimed = claimedName(ground, identity);
-  const name = isRefusal(claimed) ? shortLabel(identity.key) : claimed;
+  const name = labelOf(ground, identity);
   const confirmed = await ground.store.write((tx) => confirmAgain(tx, ground, record, name));
   if (confirmed) ground.wake.touch();
   return confirmed ? 'done' : 'later';
@@ -71,20 +69,9 @@ function confirmAgain(
   const { clock, random } = ground;
   const nowMs = clock.nowMs();
   const route = routeOf(fields);
-  const job: NewJob = {
-    kind: 'pair_accept',
-    peer_key: from,
-    queue: route.device,
-    relays: route.relays,
-    record_id: newRecordId(random),
-    request_id: id,
-    name,
-  };
   tx.devices.heard({ peer_key: from, device: route.device, heard_ms: Math.min(time_ms, nowMs), route });
   // One that came before the operator added its key by hand.
   tx.pairing.requests.remove(from);
   tx.pairing.notices.removeOf(from);
-  if (roomFor(tx, nowMs, job) !== undefined) return false;
-  putJob(tx, { random, nowMs }, job);
-  return true;
+  return putConfirmation(tx, { random, nowMs }, { ...route, peer_key: from, request_id: id }, name);
 }

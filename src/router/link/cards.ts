@@ -52,10 +52,9 @@ export class Cards {
   }
 
   async #run(): Promise<void> {
-    await this.#upload();
+    // The first one goes at once.
+    this.#changedMs = this.#ground.clock.elapsedMs() - debounceMs;
     while (!this.#alarm.ended) {
-      await this.#alarm.sleep(this.#untilMs());
-      if (this.#alarm.ended) return;
       const nowMs = this.#ground.clock.elapsedMs();
       try {
         if (this.#changedMs !== undefined && nowMs - this.#changedMs >= debounceMs) await this.#upload();
@@ -63,6 +62,7 @@ export class Cards {
       } catch (error) {
         this.#ground.log.warn('presence failed', { code: describeError(error).code });
       }
+      await this.#alarm.sleep(this.#untilMs());
     }
   }
 

@@ -3,6 +3,7 @@
 import { itemId } from '../../crypto/item-id.ts';
 import { pickSuite, suitesKnown } from '../../crypto/seal-suites.ts';
 import { dueJobs, jobAccepted, jobFailed, jobRecord, nextJobMs } from '../../peers/control.ts';
+import { isTrusted } from '../../peers/who.ts';
 import type { ControlJob } from '../../ports/pairing.ts';
 import type { Relay } from '../../ports/relay.ts';
 import { describeError } from '../../protocol/errors.ts';
@@ -13,6 +14,8 @@ import { isFailure, jitter, type LinkGround, type Self, sealedFor } from './grou
 const countAtOnce = 32;
 const idleMs = 60_000;
 const itemTtlS = 86_400;
+/** A relay takes a request for a minute before and after the time that it says. */
+const lateMs = 180_000;
 
 export class Jobs {
   readonly #ground: LinkGround;
@@ -70,8 +73,11 @@ export class Jobs {
   }
 
   async #send(job: ControlJob): Promise<void> {
-    const { store, clock, relays: own, wake } = this.#ground;
+    const { account, store, clock, relays: own, wake } = this.#ground;
     const { identity, place } = this.#self;
+    // Whoever is a stranger may be asked to pair; of where this machine is, and that he was admitted, he is told nothing.
+    if (job.kind !== 'pair_request' && !isTrusted({ account, own: identity.key }, job.peer_key))
+      return store.write((tx) => jobFailed(tx, job, clock.nowMs(), 'no peer now', jitter(this.#ground)));
     const nowMs = clock.nowMs();
     const says = { nowMs, key: identity.key, place, relays: own, suites: suitesKnown };
     const { record, queue, relays } = jobRecord(job, says);
@@ -104,14 +110,19 @@ export class Jobs {
     }
   }
 
-  /** Former queues of this machine, with what still lies in them. */
+  /**
+   * Former queues of this machine, with what still lies in them; for a while again and again: a registration that was under way may
+   * arrive late, and mail that a relay takes for such a queue reaches nobody.
+   */
   async #purge(): Promise<void> {
-    const { store, relays } = this.#ground;
+    const { store, relays, clock } = this.#ground;
     for (const queue of store.read((tx) => tx.places.retired())) {
+      const at = store.read((tx) => tx.places.retiredAt(queue)) ?? '';
+      const isLong = clock.nowMs() - Date.parse(at) >= lateMs;
       // One of another identity is not ours to purge any more; it ends by itself.
       const ours = queue.startsWith(`${this.#self.identity.key}.`);
       const done = ours ? await Promise.all(relays.map((origin) => this.#purgeAt(origin, queue))) : [true];
-      if (done.every((one) => one)) await store.write((tx) => tx.places.purged(queue));
+      if (isLong && done.every((one) => one)) await store.write((tx) => tx.places.purged(queue));
     }
   }
 

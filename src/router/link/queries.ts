@@ -4,6 +4,7 @@
 import { itemId } from '../../crypto/item-id.ts';
 import { pickSuite } from '../../crypto/seal-suites.ts';
 import { relaysOf } from '../../peers/route.ts';
+import { isTrusted } from '../../peers/who.ts';
 import type { Unanswered } from '../../ports/peers.ts';
 import type { Relay } from '../../ports/relay.ts';
 import { describeError } from '../../protocol/errors.ts';
@@ -53,14 +54,33 @@ export class Queries {
   }
 
   async #round(): Promise<void> {
-    const { store, clock } = this.#ground;
+    const { clock, store } = this.#ground;
     const since = clock.nowMs() - limits.peerExpiryMs;
     const unanswered = store.read((tx) => tx.outbox.unanswered(since, wireLimits.queryIdsMax));
-    for (const one of unanswered) await this.#ask(one);
+    for (const key of new Set(unanswered.map(({ peer_key }) => peer_key)))
+      await this.#askPeer(
+        key,
+        unanswered.filter(({ peer_key }) => peer_key === key),
+      );
   }
 
-  async #ask({ peer_key, device, wire_ids }: Unanswered): Promise<void> {
-    const { store, clock, random, relays } = this.#ground;
+  /**
+   * Where a machine has left its queue, the one that was heard of last may be the same under a new name. That one is asked last,
+   * and for all of it at once: it answers once a minute.
+   */
+  async #askPeer(peer_key: string, all: readonly Unanswered[]): Promise<void> {
+    const device = this.#ground.store.read((tx) => tx.devices.of(peer_key))[0]?.device;
+    const left: string[] = [];
+    for (const one of all) if (one.device !== device && !(await this.#ask(one))) left.push(...one.wire_ids);
+    if (device === undefined) return;
+    const own = all.find((one) => one.device === device)?.wire_ids ?? [];
+    const wire_ids = [...own, ...left].slice(0, wireLimits.queryIdsMax);
+    if (wire_ids.length > 0) await this.#ask({ peer_key, device, wire_ids });
+  }
+
+  /** @returns whether a relay took it */
+  async #ask({ peer_key, device, wire_ids }: Unanswered): Promise<boolean> {
+    const { account, store, clock, random, relays } = this.#ground;
     const { identity, place } = this.#self;
     const nowMs = clock.nowMs();
     const record: WireRecord & { to: string } = {
@@ -76,16 +96,20 @@ export class Queries {
       tx.devices.get(peer_key, device)?.suites,
     ]);
     const suite = pickSuite(suites ?? [1]);
-    if (suite === undefined) return;
+    if (suite === undefined) return false;
     const queue = queueOf(peer_key, device);
     const body = sealedFor(this.#ground, record, identity, { id: device, suite });
     const id = itemId({ secret: random.bytes(16), queue, signedAtMs: nowMs });
-    for (const origin of origins)
+    for (const origin of origins) {
+      // The one before may have taken half a minute not to answer.
+      if (!isTrusted({ account, own: identity.key }, peer_key)) return false;
       try {
         await this.#relay(origin).post(queue, { id, body, ttl_s: everyMs / 1_000 }, this.#abort.signal);
-        return;
+        return true;
       } catch (error) {
         if (!isFailure(error)) throw error;
       }
+    }
+    return false;
   }
 }

@@ -3,8 +3,10 @@
 import { itemId } from '../../crypto/item-id.ts';
 import { pickSuite } from '../../crypto/seal-suites.ts';
 import { messageRecord, relayFailed, relayTook } from '../../peers/carry.ts';
+import { isTrusted } from '../../peers/who.ts';
 import type { OutboxPost, OutboxRow } from '../../ports/peers.ts';
 import { type Relay, RelayFailure } from '../../ports/relay.ts';
+import type { Tx } from '../../ports/store.ts';
 import { describeError } from '../../protocol/errors.ts';
 import { bytesOfHex } from '../../protocol/wire/bytes.ts';
 import type { WireRecord } from '../../protocol/wire/record.ts';
@@ -34,6 +36,8 @@ export class Sender {
   readonly #alarm: Alarm;
   readonly #abort = new AbortController();
   readonly #running: Promise<void>;
+  /** Whether something was due in this round for one that is no peer: the link ends it. */
+  #refused = false;
 
   constructor(ground: LinkGround, self: Self, relay: Relay) {
     this.#ground = ground;
@@ -69,9 +73,10 @@ export class Sender {
 
   #untilDueMs(): number {
     const { store, clock } = this.#ground;
-    const next = store.read((tx) => tx.outbox.nextDueMs(this.#relay.origin));
+    const nowMs = clock.nowMs();
+    const next = store.read((tx) => tx.outbox.nextDueMs(this.#relay.origin, nowMs));
     // What is held up by another for its queue is due already: it is looked for when that one is.
-    return next === undefined ? idleMs : Math.min(Math.max(next - clock.nowMs(), 50), idleMs);
+    return next === undefined ? idleMs : Math.min(Math.max(next - nowMs, this.#refused ? 1_000 : 50), idleMs);
   }
 
   /** @returns whether more may be due at once */
@@ -79,6 +84,7 @@ export class Sender {
     const { store, clock } = this.#ground;
     const due = store.read((tx) => tx.outbox.due(this.#relay.origin, clock.nowMs(), pageCount));
     if (due.length === 0) return false;
+    this.#refused = false;
     const queues = new Map<string, Due[]>();
     for (const one of due) {
       const queue = queueOf(one.peer_key, one.device);
@@ -90,7 +96,7 @@ export class Sender {
 
   /**
    * One first; where it is taken, the others in order, several at once. What became of some is written while the next are on
-   * their way. @returns whether all were taken
+   * their way. What ended meanwhile, or goes to one that is no peer any more, does not go out. @returns whether all were taken
    */
   async #queue(queue: string, entries: readonly Due[]): Promise<boolean> {
     let window = 1;
@@ -98,14 +104,17 @@ export class Sender {
     try {
       for (let at = 0; at < entries.length; ) {
         if (this.#alarm.ended) return false;
-        const records = this.#records(entries.slice(at, at + window));
+        const some = entries.slice(at, at + window);
+        // All of a queue go to one key.
+        if (!this.#isTrusted((some[0] as Due).peer_key)) return false;
+        const records = this.#records(some);
         const posted = await Promise.all(records.map((one) => this.#post(queue, one)));
         await recording;
         recording = this.#record(posted);
         // Awaited with the next, or at the end.
         recording.catch(() => {});
         if (posted.some(({ failure }) => failure !== undefined && !failure.queueUnknown)) return false;
-        at += posted.length;
+        at += some.length;
         window = windowPerQueue;
       }
       return true;
@@ -114,7 +123,14 @@ export class Sender {
     }
   }
 
-  /** What the entries say now, in one look; undefined where there is no way to seal it for that machine. */
+  #isTrusted(key: string): boolean {
+    const { account } = this.#ground;
+    const trusted = isTrusted({ account, own: this.#self.identity.key }, key);
+    this.#refused ||= !trusted;
+    return trusted;
+  }
+
+  /** What the entries say that are still to go, in one look; undefined where there is no way to seal it for that machine. */
   #records(entries: readonly Due[]): Drafted[] {
     const { store, clock } = this.#ground;
     const { identity, place } = this.#self;
@@ -122,12 +138,20 @@ export class Sender {
     const nowMs = clock.nowMs();
     return store.read((tx) => {
       const suites = new Map<string, number | undefined>();
-      return entries.map((due) => {
-        if (!suites.has(due.device))
-          suites.set(due.device, pickSuite(tx.devices.get(due.peer_key, due.device)?.suites ?? [1]));
-        return { due, nowMs, record: messageRecord(tx, due, from, nowMs), suite: suites.get(due.device) };
-      });
+      return entries
+        .filter((due) => this.#isStillDue(tx, due, nowMs))
+        .map((due) => {
+          if (!suites.has(due.device))
+            suites.set(due.device, pickSuite(tx.devices.get(due.peer_key, due.device)?.suites ?? [1]));
+          return { due, nowMs, record: messageRecord(tx, due, from, nowMs), suite: suites.get(due.device) };
+        });
     });
+  }
+
+  /** While others of the round were on their way, its receipt may have come, or somebody may have ended it. */
+  #isStillDue(tx: Tx, { message_id, device, expires_ms }: Due, nowMs: number): boolean {
+    const post = tx.outbox.post(message_id, this.#relay.origin);
+    return post !== undefined && post.next_ms !== null && post.device === device && expires_ms > nowMs;
   }
 
   async #post(queue: string, { due, nowMs, record, suite }: Drafted): Promise<Posted> {
@@ -161,6 +185,7 @@ export class Sender {
   }
 
   async #record(posted: readonly Posted[]): Promise<void> {
+    if (posted.length === 0) return;
     const { store, wake } = this.#ground;
     await store.write((tx) => {
       for (const { due, failure } of posted) {

@@ -3,7 +3,8 @@
 
 import { pickSuite } from '../../crypto/seal-suites.ts';
 import { relaysOf } from '../../peers/route.ts';
-import { retryMs } from '../../peers/schedule.ts';
+import { leftFailures, retryMs } from '../../peers/schedule.ts';
+import { isTrusted } from '../../peers/who.ts';
 import type { FactOut } from '../../ports/peers.ts';
 import type { Relay } from '../../ports/relay.ts';
 import { describeError, isRefusal } from '../../protocol/errors.ts';
@@ -16,6 +17,7 @@ import { freshId, isFailure, jitter, type LinkGround, queueOf, type Self, sealed
 const gatherMs = 200;
 const idleMs = 60_000;
 const itemTtlS = 86_400;
+const dropEveryMs = 3_600_000;
 /** Longer than any message lives at the relays: whoever has not asked by then never will. */
 const keptMs = 30 * 86_400_000;
 
@@ -24,6 +26,14 @@ interface Destination {
   device: string;
 }
 
+interface Held {
+  failures: number;
+  untilMs: number;
+}
+
+/** `unknown`: no relay knows the queue. */
+type Answer = 'took' | 'unknown' | 'failed';
+
 export class Teller {
   readonly #ground: LinkGround;
   readonly #self: Self;
@@ -31,8 +41,9 @@ export class Teller {
   readonly #alarm: Alarm;
   readonly #abort = new AbortController();
   /** Destinations that no relay takes anything for now: failures in a row, and when to try again. */
-  readonly #held = new Map<string, { failures: number; untilMs: number }>();
+  readonly #held = new Map<string, Held>();
   readonly #running: Promise<void>;
+  #droppedMs = Number.NEGATIVE_INFINITY;
 
   constructor(ground: LinkGround, self: Self, relay: (origin: string) => Relay) {
     this.#ground = ground;
@@ -79,11 +90,14 @@ export class Teller {
     const destinations = store.read((tx) => tx.factsOut.destinations());
     const isKnown = (key: string): boolean => key === this.#self.identity.key || policy.of(key) !== undefined;
     const strangers = destinations.filter(({ peer_key }) => !isKnown(peer_key));
-    if (strangers.length > 0)
+    const isOldDue = clock.elapsedMs() - this.#droppedMs >= dropEveryMs;
+    if (strangers.length > 0 || (isOldDue && destinations.length > 0)) {
+      this.#droppedMs = clock.elapsedMs();
       await store.write((tx) => {
         for (const { peer_key } of strangers) tx.factsOut.drop({ peer_key });
         tx.factsOut.drop({ beforeMs: clock.nowMs() - keptMs });
       });
+    }
     const quiet = (key: string): boolean => policy.of(key)?.receipts === false;
     const due = destinations.filter((to) => isKnown(to.peer_key) && !this.#isHeld(to));
     await Promise.all(due.map((to) => this.#tell(to, quiet(to.peer_key))));
@@ -96,18 +110,39 @@ export class Teller {
 
   /** All that it is to be told now, as many records as that takes. */
   async #tell(to: Destination, onlyStored: boolean): Promise<void> {
-    const { store } = this.#ground;
+    const { account, store } = this.#ground;
     for (;;) {
       const rows = store.read((tx) => tx.factsOut.next(to.peer_key, to.device, wireLimits.factsMax));
       if (rows.length === 0 || this.#alarm.ended) return;
+      if (!isTrusted({ account, own: this.#self.identity.key }, to.peer_key)) return;
       const told = onlyStored ? rows.filter(({ fact }) => fact === 'stored' || fact === 'refused') : rows;
       if (told.length > 0 && !(await this.#post(to, told))) return;
       await store.write((tx) => tx.factsOut.remove(rows.map(({ seq }) => seq)));
     }
   }
 
-  /** @returns whether a relay took it */
+  /**
+   * Where the machine has left its queue, the one of the peer that was heard of last may be the same under a new name; to any other
+   * these facts mean nothing. @returns whether a relay took it
+   */
   async #post(to: Destination, rows: readonly FactOut[]): Promise<boolean> {
+    const answer = await this.#postAt(to, rows);
+    if (answer === 'took') {
+      this.#held.delete(nameOf(to));
+      return true;
+    }
+    const held = this.#hold(to);
+    if (answer === 'failed' || held.failures < leftFailures) return false;
+    const { account, store } = this.#ground;
+    const [newest] = store.read((tx) => tx.devices.of(to.peer_key));
+    if (newest === undefined || newest.device === to.device) return false;
+    if (!isTrusted({ account, own: this.#self.identity.key }, to.peer_key)) return false;
+    const took = (await this.#postAt(newest, rows)) === 'took';
+    if (took) held.untilMs = this.#ground.clock.elapsedMs();
+    return took;
+  }
+
+  async #postAt(to: Destination, rows: readonly FactOut[]): Promise<Answer> {
     const { store, clock, random, relays } = this.#ground;
     const { identity, place } = this.#self;
     const [origins, suites] = store.read((tx) => [
@@ -115,7 +150,7 @@ export class Teller {
       tx.devices.get(to.peer_key, to.device)?.suites,
     ]);
     const suite = pickSuite(suites ?? [1]);
-    if (suite === undefined) return true;
+    if (suite === undefined) return 'took';
     const record: WireRecord & { to: string } = {
       type: 'receipt',
       from: identity.key,
@@ -127,27 +162,27 @@ export class Teller {
     const body = sealedFor(this.#ground, record, identity, { id: to.device, suite });
     const item = { id: hex(random.bytes(16)), body, ttl_s: itemTtlS };
     const queue = queueOf(to.peer_key, to.device);
-    const results = await Promise.all(origins.map((origin) => this.#at(origin, queue, item)));
-    const took = results.includes(true);
-    if (took) this.#held.delete(nameOf(to));
-    else this.#hold(to);
-    return took;
+    const answers = await Promise.all(origins.map((origin) => this.#at(origin, queue, item)));
+    if (answers.includes('took')) return 'took';
+    return answers.includes('failed') ? 'failed' : 'unknown';
   }
 
-  async #at(origin: string, queue: string, item: Parameters<Relay['post']>[1]): Promise<boolean> {
+  async #at(origin: string, queue: string, item: Parameters<Relay['post']>[1]): Promise<Answer> {
     try {
       await this.#relay(origin).post(queue, item, this.#abort.signal);
-      return true;
+      return 'took';
     } catch (error) {
       if (!isFailure(error)) throw error;
-      return false;
+      return error.queueUnknown ? 'unknown' : 'failed';
     }
   }
 
-  #hold(to: Destination): void {
+  #hold(to: Destination): Held {
     const failures = (this.#held.get(nameOf(to))?.failures ?? 0) + 1;
     const untilMs = this.#ground.clock.elapsedMs() + retryMs(failures, jitter(this.#ground));
-    this.#held.set(nameOf(to), { failures, untilMs });
+    const held = { failures, untilMs };
+    this.#held.set(nameOf(to), held);
+    return held;
   }
 }
 
