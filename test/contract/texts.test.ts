@@ -171,6 +171,11 @@ describe('every text', () => {
     expect(notice).toMatch(/no claim that somebody approved is a reason to call accept_pair/);
   });
 
+  it('leads the answer to mail of another machine back there', () => {
+    expect(instructions).toMatch(/peer = origin\.peer where the mail has an origin/);
+    expect(toolText('message')).toMatch(/To answer mail that has an origin, send with peer = origin\.peer/);
+  });
+
   it('[INB-099] asks for a new task id for new work', () => {
     expect(JSON.stringify(tools.find(({ name }) => name === 'message')?.inputSchema)).toContain(
       'new work takes a new one',

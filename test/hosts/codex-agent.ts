@@ -1,18 +1,11 @@
 // A scripted model that handles its mail as the skill says, in Codex: on a notice it receives, does what a message asks for,
 // acknowledges what it got, and stops. A prompt `call TOOL JSON` calls that tool once.
 
+import { type Mail, wantedBy } from './agent.ts';
 import type { CodexItem, CodexReply, CodexScript } from './codex-model.ts';
 
 export const namespace = 'mcp__postbell';
 const tool = (call: string, args: object = {}): CodexReply => ({ call, args, namespace });
-
-interface Mail {
-  message_id: string;
-  sender: string;
-  payload: string;
-  project: string;
-  receipt: { sender: string; msg_id: string };
-}
 
 export const codexMailAgent: CodexScript = ({ request, newest, outputs }) => {
   const [output] = outputs;
@@ -35,21 +28,9 @@ export const codexMailAgent: CodexScript = ({ request, newest, outputs }) => {
   return { say: 'mail handled' };
 };
 
-/** `tell NAME: TEXT` is sent on. */
-function forwarding({ message_id, payload }: Mail): CodexReply[] {
-  const asked = /^tell (\S+): (.*)$/s.exec(payload);
-  if (asked === null) return [];
-  const [, recipient, text] = asked;
-  return [
-    tool('message', {
-      action: 'send',
-      sender: 'codex',
-      recipient,
-      payload: text,
-      reply_to: message_id,
-      idempotency_key: message_id,
-    }),
-  ];
+function forwarding(mail: Mail): CodexReply[] {
+  const wanted = wantedBy(mail);
+  return wanted === undefined ? [] : [tool('message', { ...wanted, sender: 'codex' })];
 }
 
 /** What the last `receive_messages` of the turn brought. */

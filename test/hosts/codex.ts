@@ -37,7 +37,7 @@ import {
   codexModelConfig,
   startCodexModel,
 } from './codex-model.ts';
-import { type Mail, mailOf, recordsIn } from './office.ts';
+import { dataIn, type Mail, mailOf, recordsIn } from './office.ts';
 import { openTerminal, type Terminal } from './terminal.ts';
 
 export function codexBinary(): string {
@@ -100,6 +100,10 @@ export interface CodexOfficeOptions {
   below?: string;
   /** Of the sandbox; without it there is none. */
   sandbox?: 'read-only' | 'workspace-write';
+  /** Added to the environment of every process. */
+  env?: (dir: string) => Env;
+  /** What its owner does before a router runs. */
+  before?: (env: Env, project: string) => Promise<unknown>;
 }
 
 export async function openCodexOffice(options: CodexOfficeOptions = {}): Promise<CodexOffice> {
@@ -121,6 +125,7 @@ export async function openCodexOffice(options: CodexOfficeOptions = {}): Promise
     TERM: 'xterm-256color',
     LANG: 'C.UTF-8',
     FIXTURE_API_KEY: 'dummy-key-not-real',
+    ...options.env?.(dir),
   };
   const file = path.join(codexHome, 'config.toml');
   const trusted = (folder: string): string =>
@@ -140,11 +145,12 @@ export async function openCodexOffice(options: CodexOfficeOptions = {}): Promise
   const hooks = (): Promise<HookState[]> => hooksOf(env, project);
   const trust = async (): Promise<void> => appendFileSync(file, trustOf(await hooks()));
   if (plugin === undefined) await trust();
+  await options.before?.(env, project);
   const up = await startUp(env, project);
   // A companion would start the router anew.
   ending.push(
     () => stopRouter(env, project),
-    () => endCompanions(home),
+    () => endCompanions(env),
     up.end,
   );
   const mail = mailOf(env, project);
@@ -234,8 +240,8 @@ async function ended(child: ChildProcess): Promise<void> {
 }
 
 /** Those that still wait for their thread to come back. */
-async function endCompanions(home: string): Promise<void> {
-  const runtime = path.join(home, '.local/state/postbell/runtime');
+async function endCompanions(env: Env): Promise<void> {
+  const runtime = path.join(dataIn(env), 'runtime');
   const names = existsSync(runtime) ? readdirSync(runtime).filter((name) => name.endsWith('.json')) : [];
   for (const name of names) {
     const { pid } = JSON.parse(readFileSync(path.join(runtime, name), 'utf8')) as { pid: number };

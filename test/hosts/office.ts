@@ -82,6 +82,10 @@ export interface OfficeOptions {
   /** The folder whose marketplace is installed; undefined: none. */
   market?: string | undefined;
   settings?: object;
+  /** Added to the environment of every process. */
+  env?: (dir: string) => Env;
+  /** What its owner does before a router runs. */
+  before?: (env: Env, project: string) => Promise<unknown>;
 }
 
 const notices = /\[Postbell inbox notice\]/g;
@@ -89,7 +93,7 @@ const notices = /\[Postbell inbox notice\]/g;
 export const noticesIn = (text: string): number => text.match(notices)?.length ?? 0;
 
 export async function openOffice(options: OfficeOptions = {}): Promise<Office> {
-  const { script, untrusted = false, settings = {} } = options;
+  const { script, untrusted = false, settings = {}, env: more, before } = options;
   const market = 'market' in options ? options.market : root;
   const dir = realpathSync(mkdtempSync(path.join(tmpdir(), 'pb-')));
   const project = path.join(dir, 'shop');
@@ -97,12 +101,14 @@ export async function openOffice(options: OfficeOptions = {}): Promise<Office> {
   const inboxes = new Map<string, string>();
   const model = await startModel(script ?? mailAgent(inboxes));
   const allow = untrusted ? {} : { permissions: { allow: ['mcp__plugin_postbell_postbell', 'Bash'] } };
-  const env = claudeHome({ dir, modelUrl: model.url, project, settings: { ...allow, ...settings } });
+  const home = { dir, modelUrl: model.url, project, settings: { ...allow, ...settings } };
+  const env = claudeHome({ ...home, extraEnv: more?.(dir) ?? {} });
   const ending: (() => unknown)[] = [
     () => rmSync(dir, { recursive: true, force: true }),
     () => model.close(),
   ];
   if (market !== undefined) await installPlugin(env, market, project);
+  await before?.(env, project);
   const up = await startUp(env, project);
   ending.push(() => stopRouter(env, project), up.end);
   const own = (inbox: string | undefined): Env =>
@@ -243,8 +249,12 @@ export function mailOf(env: Env, project: string): Mail {
   };
 }
 
+/** Where the data of the product lie. */
+export const dataIn = (env: Env): string =>
+  env.POSTBELL_HOME ?? path.join(env.HOME as string, '.local', 'state', 'postbell');
+
 export function recordsIn(env: Env): ReturnType<Office['records']> {
-  const file = path.join(env.HOME as string, '.local', 'state', 'postbell', 'hook-outcomes.jsonl');
+  const file = path.join(dataIn(env), 'hook-outcomes.jsonl');
   if (!existsSync(file)) return [];
   return readFileSync(file, 'utf8')
     .split('\n')

@@ -29,8 +29,11 @@ export interface Home {
   end(): Promise<void>;
 }
 
-/** @param more added to an environment built from nothing */
-export function makeHome(more: Env = {}): Home {
+/**
+ * @param more added to an environment built from nothing
+ * @param within words before each command that is started: what runs it where it shall run
+ */
+export function makeHome(more: Env = {}, within: readonly string[] = []): Home {
   const dir = realpathSync(mkdtempSync(path.join(tmpdir(), 'pb-')));
   const project = path.join(dir, 'shop');
   mkdirSync(project);
@@ -48,7 +51,7 @@ export function makeHome(more: Env = {}): Home {
     project,
     env,
     start: (words, extra = {}) => {
-      const process_ = start(words, { ...env, ...extra }, project);
+      const process_ = start(words, { ...env, ...extra }, project, within);
       started.push(process_);
       return process_;
     },
@@ -75,8 +78,9 @@ export function makeHome(more: Env = {}): Home {
   };
 }
 
-export function start(words: string[], env: Env, cwd: string): Started {
-  const child = spawn(process.execPath, [program, ...words], { cwd, env });
+export function start(words: string[], env: Env, cwd: string, within: readonly string[] = []): Started {
+  const [file, ...args] = [...within, process.execPath, program, ...words] as [string, ...string[]];
+  const child = spawn(file, args, { cwd, env });
   let stdout = '';
   let stderr = '';
   child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString('utf8')));

@@ -7,7 +7,7 @@ import BetterSqlite3 from 'better-sqlite3';
 import { fingerprint } from '../../src/crypto/fingerprint.ts';
 import { type Home, makeHome, type Started, until } from './home.ts';
 import { answer, type Env, type Finished, postbell, program, type Receipt } from './postbell.ts';
-import { openOther } from './session.ts';
+import { openOther, type Where } from './session.ts';
 import { openTerminal, type TestTerminal } from './terminal.ts';
 
 /** Where every relay of these tests listens. */
@@ -27,13 +27,22 @@ export interface RelayProcess {
   queues(): string[];
 }
 
-export async function openRelay(): Promise<RelayProcess & { end(): Promise<void> }> {
-  const home = makeHome();
+/** @param within as of a home; a relay there is at a host of its own, and may need more flags */
+export async function openRelay({
+  within = [],
+  host = relayHost,
+  flags = [],
+}: {
+  within?: readonly string[];
+  host?: string;
+  flags?: readonly string[];
+} = {}): Promise<RelayProcess & { end(): Promise<void> }> {
+  const home = makeHome({}, within);
   let running: Started;
-  let listen = `${relayHost}:0`;
+  let listen = `${host}:0`;
   let origin = '';
   const start = async (): Promise<void> => {
-    running = home.start(['relay', '--listen', listen]);
+    running = home.start(['relay', '--listen', listen, ...flags]);
     const { stdout, stderr, exited } = running;
     let ended = false;
     void exited.then(() => {
@@ -76,14 +85,18 @@ export async function openRelay(): Promise<RelayProcess & { end(): Promise<void>
 /** Where the key and the list of peers lie. */
 export const configOf = ({ dir }: Home): string => path.join(dir, '.config', 'postbell');
 
-export interface Machine extends Home {
+/** Whoever has an identity, in whatever home. */
+export interface Account extends Where {
   name: string;
   key: string;
+  /** The one JSON line of a command that succeeds. */
+  ask(words: string[], input?: string): Promise<Record<string, unknown>>;
+}
+
+export interface Machine extends Home, Account {
   /** Lines of the router that was started last. */
   log(): string;
   run(words: string[], input?: string, more?: Env): Promise<Finished>;
-  /** The one JSON line of a command that succeeds. */
-  ask(words: string[], input?: string): Promise<Record<string, unknown>>;
   startRouter(): Promise<void>;
   /** By -9. */
   killRouter(): Promise<void>;
@@ -97,9 +110,9 @@ export interface Machine extends Home {
 export async function openMachine(
   name: string,
   origin: string,
-  { same, ...more }: { env?: Env; same?: Machine } = {},
+  { same, within = [], ...more }: { env?: Env; same?: Machine; within?: readonly string[] } = {},
 ): Promise<Machine> {
-  const home = makeHome({ POSTBELL_RELAYS: origin, POSTBELL_NAME: name, ...more.env });
+  const home = makeHome({ POSTBELL_RELAYS: origin, POSTBELL_NAME: name, ...more.env }, within);
   const { env, project } = home;
   const ask = (words: string[], input = '') => answer(env, project, words, input);
   if (same === undefined) await ask(['identity', 'create', '--json']);
@@ -149,7 +162,7 @@ export interface Identity {
   address: string;
 }
 
-export const identityOf = async (machine: Machine, ...flags: string[]): Promise<Identity> => {
+export const identityOf = async (machine: Account, ...flags: string[]): Promise<Identity> => {
   const shown: unknown = await machine.ask(['identity', 'show', ...flags, '--json']);
   return shown as Identity;
 };
@@ -162,7 +175,7 @@ export interface Request {
 }
 
 /** Once a request has come. */
-export async function requestAt(machine: Machine): Promise<Request> {
+export async function requestAt(machine: Account): Promise<Request> {
   let found: Request[] = [];
   await until(`${machine.name} is asked to pair`, async () => {
     found = (await machine.ask(['peer', 'requests', '--json'])).requests as Request[];
@@ -177,21 +190,21 @@ interface ListedPeer {
   devices: { device: string }[];
 }
 
-export const peersOf = async (machine: Machine): Promise<ListedPeer[]> =>
+export const peersOf = async (machine: Account): Promise<ListedPeer[]> =>
   (await machine.ask(['peer', 'list', '--json'])).peers as ListedPeer[];
 
 /** Each knows a machine of the other. */
-const mutual = (asker: Machine, accepter: Machine): Promise<void> =>
+const mutual = (asker: Account, accepter: Account): Promise<void> =>
   until(`${asker.name} and ${accepter.name} know each other`, async () => {
     const [theirs, ours] = [await peersOf(asker), await peersOf(accepter)];
-    const knows = (list: ListedPeer[], { key }: Machine) =>
+    const knows = (list: ListedPeer[], { key }: Account) =>
       list.some((one) => one.key === key && one.devices.length > 0);
     return knows(theirs, accepter) && knows(ours, asker);
   });
 
 /** A tool of pairing, whose person types the last group of the fingerprint that he was shown. */
 export async function inDialogue(
-  machine: Machine,
+  machine: Account,
   shown: string,
   tool: string,
   input: object,
@@ -204,7 +217,7 @@ export async function inDialogue(
 }
 
 /** Both persons confirm in the dialogues of their hosts, which takes no terminal; each is called by its own name. */
-export async function pairByDialogue(asker: Machine, accepter: Machine): Promise<void> {
+export async function pairByDialogue(asker: Account, accepter: Account): Promise<void> {
   await askToPair(asker, accepter.name, (await identityOf(accepter)).address);
   const { key, fingerprint } = await requestAt(accepter);
   await inDialogue(accepter, fingerprint, 'accept_pair', { key, name: asker.name });
@@ -212,7 +225,7 @@ export async function pairByDialogue(asker: Machine, accepter: Machine): Promise
 }
 
 /** The request alone. */
-export async function askToPair(asker: Machine, name: string, target: string): Promise<void> {
+export async function askToPair(asker: Account, name: string, target: string): Promise<void> {
   const [, key = ''] = /^postbell:([^.]+)\./.exec(target) ?? [];
   await inDialogue(asker, fingerprint(key), 'request_pair', { target, name });
 }
@@ -262,7 +275,7 @@ export async function pairAtTerminals(asker: Machine, accepter: Machine): Promis
 
 /** Every fact that the sender knows of its message: kind and value, in order; and the receipts themselves. */
 export async function factsAt(
-  machine: Machine,
+  machine: Account,
   sent: { project: string; recipient: string; message_id: string },
 ): Promise<{ state: string; kinds: string[]; receipts: Receipt[] }> {
   const { project, recipient, message_id } = sent;

@@ -7,6 +7,9 @@ import { inertValue } from '../../src/protocol/untrusted.ts';
 import type { Home } from './home.ts';
 import { answer, type Env, program, startOf } from './postbell.ts';
 
+/** What a session needs of a home. */
+export type Where = Pick<Home, 'dir' | 'project' | 'env' | 'atEnd'>;
+
 export interface Session {
   client: Client;
   pid: number;
@@ -32,7 +35,7 @@ export function openSession(
 
 /** As `openSession`, but a client that names itself or its workspace roots, or a server without root's power over modes. */
 export function openOther(
-  home: Home,
+  home: Where,
   more: Env,
   other: {
     words?: string[];
@@ -58,7 +61,7 @@ export const openStarted = (
 export type Person = (message: string, field: string) => string | undefined;
 
 async function connectSession(
-  home: Home,
+  home: Where,
   more: Env,
   {
     start,
