@@ -4,5 +4,7 @@ import { keyFile, policyFile } from '../platform/paths.ts';
 import type { Account } from '../ports/account.ts';
 
 /** The account's identity and whom it trusts, by the files that the environment names. */
-export const accountIn = (environment: Environment): Account =>
-  accountOf({ keyFile: keyFile(environment), policyFile: policyFile(environment) });
+export const accountIn = (
+  environment: Environment,
+  { policyExists = false }: { policyExists?: boolean } = {},
+): Account => accountOf({ keyFile: keyFile(environment), policyFile: policyFile(environment), policyExists });

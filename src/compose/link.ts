@@ -8,6 +8,7 @@ import type { Log } from '../ports/log.ts';
 import { isRefusal } from '../protocol/errors.ts';
 import type { Message } from '../protocol/message.ts';
 import { Link } from '../router/link/link.ts';
+import { accountIn } from './account.ts';
 import { pairingGround } from './pairing.ts';
 import { relayClients } from './relays.ts';
 import type { Ground } from './store.ts';
@@ -18,12 +19,15 @@ export function linkOf(
   log: Log,
   ringFor: (message: Message) => void,
 ): Link | undefined {
-  const pairing = pairingGround(ground);
-  if (isRefusal(pairing)) {
-    log.warn('no link', { why: pairing.message });
+  const opened = pairingGround(ground);
+  if (isRefusal(opened)) {
+    log.warn('no link', { why: opened.message });
     return undefined;
   }
-  const { account, relays } = pairing;
+  // A router makes the list of peers before anything else.
+  const account = accountIn(ground.environment, { policyExists: true });
+  const pairing = { ...opened, account };
+  const { relays } = pairing;
   if (relays.length === 0) return undefined;
   const quota = quotaOf(ground.environment);
   return new Link({

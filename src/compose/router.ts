@@ -33,8 +33,8 @@ async function runRouter(): Promise<void> {
   });
   try {
     const log = stderrLog('info');
-    daemon = await startRouter(ground, log, { stop: end, lost: end });
     makePolicyFile(ground.environment, log);
+    daemon = await startRouter(ground, log, { stop: end, lost: end });
   } catch (error) {
     ground.store.close();
     throw error;

@@ -102,8 +102,8 @@ function holdRouter(ground: Ground, end: () => void) {
     why === 'outdated' ? again('a newer version takes the router over') : end();
   const take = async (): Promise<void> => {
     try {
-      daemon = await startRouter(ground, log, { stop, lost });
       makePolicyFile(ground.environment, log);
+      daemon = await startRouter(ground, log, { stop, lost });
       state = 'router running';
     } catch (error) {
       const { code } = describeError(error);

@@ -126,9 +126,14 @@ function recordOf(
   return { ...header, type: kind, fields: { ...route, name, request_id } };
 }
 
-/** A relay has taken it: nothing more is done about it. A confirmation that is lost is sent again when its request repeats. */
-export function jobAccepted(tx: Tx, job: ControlJob): void {
-  if (isSame(tx, job)) tx.pairing.jobs.remove(job.seq);
+/**
+ * A relay has taken it, and keeps it for a day. A request, or where this account is reached, is sent again before that, until it is
+ * answered or expires: the other machine may be off for longer. A confirmation is sent again when its request comes again.
+ */
+export function jobAccepted(tx: Tx, job: ControlJob, nowMs: number): void {
+  if (!isSame(tx, job)) return;
+  if (job.kind === 'pair_accept') tx.pairing.jobs.remove(job.seq);
+  else tx.pairing.jobs.accepted(job.seq, { accepted_ms: nowMs, next_ms: nowMs + limits.controlRepeatMs });
 }
 
 /**

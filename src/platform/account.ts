@@ -19,9 +19,11 @@ const keyFileBytesMax = 1_024;
 export interface AccountPaths {
   keyFile: string;
   policyFile: string;
+  /** Where it was made already: that it is not there is somebody's slip, and takes no trust back. */
+  policyExists?: boolean;
 }
 
-export function accountOf({ keyFile, policyFile }: AccountPaths): Account {
+export function accountOf({ keyFile, policyFile, policyExists = false }: AccountPaths): Account {
   let identity: { text: string; value: Result<Identity> } | undefined;
   let policy: { text: string; value: Result<Policy> } | undefined;
   return {
@@ -34,6 +36,7 @@ export function accountOf({ keyFile, policyFile }: AccountPaths): Account {
     policy: () => {
       const read = readOwnersFile(policyFile);
       if (read instanceof Refusal) return read;
+      if (read === undefined && policyExists) return goneFrom(policyFile);
       // An empty file is none of ours: somebody may be writing it this very moment.
       const text = read ?? emptyPolicy;
       if (policy?.text !== text) policy = { text, value: policyOf(text, policyFile) };
@@ -41,6 +44,11 @@ export function accountOf({ keyFile, policyFile }: AccountPaths): Account {
     },
   };
 }
+
+const goneFrom = (file: string): Refusal =>
+  new Refusal('store_unreadable', `${file} is gone; put it back, or write {} there to trust nobody`, {
+    path: file,
+  });
 
 export const isKey = (text: string): boolean => {
   const bytes = keyBytes(text);

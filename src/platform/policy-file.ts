@@ -46,8 +46,12 @@ export function policyFileAt(
     }
   };
   return {
-    add: ({ name, key }) =>
-      change((text, policy) => adding(text, policy, { name: name.normalize('NFC'), key })),
+    add: ((peer: { name: string; key: string }, wanted: () => boolean = () => true) =>
+      change<TrustedPeer | undefined>((text, policy) =>
+        wanted()
+          ? adding(text, policy, { name: peer.name.normalize('NFC'), key: peer.key })
+          : { answer: undefined },
+      )) as PolicyFile['add'],
     remove: (key) =>
       change<TrustedPeer | undefined>((text, policy) => {
         const peer = policy.of(key);

@@ -32,8 +32,10 @@ export interface PolicyFile {
   /**
    * The same name and key again changes nothing. Refusal `conflict` where the name has another key or the key another name:
    * nothing is rekeyed silently. Refusals of `Account.policy`; `invalid_request` for a name or key that can be none.
+   * @param wanted asked while nobody else can write: where it says no, nothing is added, and the answer is undefined
    */
   add(peer: { name: string; key: string }): Promise<Result<TrustedPeer>>;
+  add(peer: { name: string; key: string }, wanted: () => boolean): Promise<Result<TrustedPeer | undefined>>;
   /** Undefined where the key is nobody's. */
   remove(key: string): Promise<Result<TrustedPeer | undefined>>;
 }

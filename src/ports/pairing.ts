@@ -68,6 +68,8 @@ export interface ControlJob {
   next_ms: number | null;
   expires_ms: number;
   last_error: string | null;
+  /** When a relay took it last. */
+  accepted_ms: number | null;
 }
 
 export interface ControlJobs {
@@ -77,12 +79,14 @@ export interface ControlJobs {
   due(nowMs: number, count: number): ControlJob[];
   /** When the next of those that have not expired is due. */
   nextDueMs(nowMs: number): number | undefined;
-  /** Of pairing: routes are bounded by the devices of peers. */
+  /** Of pairing, what no relay has taken: routes are bounded by the devices of peers. */
   countOfPairing(): number;
   of(kind: ControlKind, peerKey: string, queue: string): ControlJob | undefined;
   /** Takes the place of an earlier one of its kind to the same queue. */
-  put(job: Omit<ControlJob, 'seq' | 'attempts' | 'last_error'>): void;
+  put(job: Omit<ControlJob, 'seq' | 'attempts' | 'last_error' | 'accepted_ms'>): void;
   retry(seq: number, row: { attempts: number; next_ms: number; last_error: string }): void;
+  /** A relay has it; it goes out again at `next_ms`. */
+  accepted(seq: number, row: { accepted_ms: number; next_ms: number }): void;
   remove(seq: number): void;
   /** All to the key, or all of one kind to it. */
   removeTo(peerKey: string, kind?: ControlKind): void;

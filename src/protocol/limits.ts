@@ -35,6 +35,8 @@ export const limits = {
   controlKeptMs: 604_800_000,
   controlRetryMsMin: 2_000,
   controlRetryMsMax: 300_000,
+  /** Sooner than a relay lets it go, which is after a day. */
+  controlRepeatMs: 72_000_000,
   /** Of pairing notices to one session. */
   pairingNoticeEveryMs: 60_000,
   /** After one that its host did not take. */

@@ -29,9 +29,11 @@ export interface GateParts {
   clock: Clock;
   nonces: Nonces;
   authority: Authority;
+  /** Told of the authority that the first proof was made for. */
+  learned(authority: string): void;
 }
 
-export function gateOf({ verify, clock, nonces, authority }: GateParts): Gate {
+export function gateOf({ verify, clock, nonces, authority, learned }: GateParts): Gate {
   return {
     check: ({ header, body, ...target }, owner) => {
       const read = readRequestSignature({
@@ -54,7 +56,10 @@ export function gateOf({ verify, clock, nonces, authority }: GateParts): Gate {
       const taken = nonces.take(read.nonce);
       if (taken === 'full') return new Refused('relay_full', 'too many requests in two minutes');
       if (taken === 'seen') return unproven('the request was taken before');
-      authority.known ??= asked;
+      if (authority.known === undefined) {
+        authority.known = asked;
+        learned(asked);
+      }
       return undefined;
     },
   };

@@ -48,7 +48,14 @@ export async function startRelay(options: RelayOptions): Promise<RelayServer> {
   const app = relayApp({
     store,
     clock,
-    gate: gateOf({ verify, clock, nonces, authority: { known: options.authority } }),
+    gate: gateOf({
+      verify,
+      clock,
+      nonces,
+      authority: { known: options.authority },
+      learned: (authority) =>
+        log.info('requests are taken that are signed for this authority alone, until the end', { authority }),
+    }),
     polls,
     failed: health.failed,
     ending: () => ending,

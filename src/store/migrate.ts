@@ -10,6 +10,7 @@ import codex from './sql/005-codex.sql';
 import otherMachines from './sql/006-other-machines.sql';
 import pairing from './sql/007-pairing.sql';
 import chainsTooLong from './sql/008-chains-too-long.sql';
+import recordsRepeated from './sql/009-records-repeated.sql';
 
 const migrations: readonly string[] = [
   localMail,
@@ -20,6 +21,7 @@ const migrations: readonly string[] = [
   otherMachines,
   pairing,
   chainsTooLong,
+  recordsRepeated,
 ];
 
 const schema: Schema = { migrations, tables: ['message', 'delivery', 'idempotency'] };

@@ -94,7 +94,7 @@ function asked(database: Database): PairAsked {
 }
 
 const jobColumns =
-  'seq, kind, peer_key, queue, relays, record_id, request_id, name, secret, attempts, next_ms, expires_ms, last_error';
+  'seq, kind, peer_key, queue, relays, record_id, request_id, name, secret, attempts, next_ms, expires_ms, last_error, accepted_ms';
 
 const jobOf = ({ relays, ...row }: Row): ControlJob => ({
   ...(row as unknown as Omit<ControlJob, 'relays'>),
@@ -107,9 +107,13 @@ function jobs(database: Database): ControlJobs {
     due: (nowMs, count) =>
       database
         .all(
-          `SELECT ${jobColumns} FROM control_job WHERE (next_ms <= :now OR next_ms > :far) AND expires_ms > :now
+          `SELECT ${jobColumns} FROM control_job WHERE (next_ms <= :now OR next_ms > iif(accepted_ms IS NULL, :far, :farther)) AND expires_ms > :now
            ORDER BY next_ms, seq LIMIT ${literal(count)}`,
-          { now: nowMs, far: nowMs + 2 * limits.controlRetryMsMax },
+          {
+            now: nowMs,
+            far: nowMs + 2 * limits.controlRetryMsMax,
+            farther: nowMs + 2 * limits.controlRepeatMs,
+          },
         )
         .map(jobOf),
     nextDueMs: (nowMs) =>
@@ -118,7 +122,8 @@ function jobs(database: Database): ControlJobs {
         nowMs,
       )?.next ?? undefined) as number | undefined,
     countOfPairing: () =>
-      database.get(`SELECT count(*) AS n FROM control_job WHERE kind <> 'route'`)?.n as number,
+      database.get(`SELECT count(*) AS n FROM control_job WHERE kind <> 'route' AND accepted_ms IS NULL`)
+        ?.n as number,
     of: (kind, peerKey, queue) => {
       const row = database.get(
         `SELECT ${jobColumns} FROM control_job WHERE kind = ? AND peer_key = ? AND queue = ?`,
@@ -142,6 +147,14 @@ function jobs(database: Database): ControlJobs {
         attempts,
         next_ms,
         last_error,
+        seq,
+      );
+    },
+    accepted: (seq, { accepted_ms, next_ms }) => {
+      database.run(
+        'UPDATE control_job SET attempts = 0, last_error = NULL, accepted_ms = ?, next_ms = ? WHERE seq = ?',
+        accepted_ms,
+        next_ms,
         seq,
       );
     },

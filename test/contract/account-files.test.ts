@@ -166,6 +166,19 @@ describe('peers.json', () => {
     expect(ok(own.policy()).of(keyB)).toBeUndefined();
   });
 
+  it('that is gone after it was made takes no trust back: nothing is known until it is there again', () => {
+    const kept = accountOf({ keyFile, policyFile: file, policyExists: true });
+    const { code, message } = refused(kept.policy());
+    expect([code, message]).toEqual([
+      'store_unreadable',
+      `${file} is gone; put it back, or write {} there to trust nobody`,
+    ]);
+    writeFileSync(file, '{}');
+    expect(ok(kept.policy()).peers).toEqual([]);
+    rmSync(file);
+    expect(refused(kept.policy()).code).toBe('store_unreadable');
+  });
+
   it('is written sorted and readable, with what others wrote kept, its mode too', async () => {
     writeFileSync(
       file,

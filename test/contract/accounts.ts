@@ -125,7 +125,7 @@ export class TestAccount implements PairingGround {
       return { record: overTheWire(record, identity), queue, relays };
     });
     await this.store.write((tx) => {
-      for (const job of jobs) jobAccepted(tx, job);
+      for (const job of jobs) jobAccepted(tx, job, this.clock.nowMs());
     });
     return sent;
   }

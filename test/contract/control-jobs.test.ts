@@ -41,7 +41,7 @@ describe('a control job', () => {
       const [dead] = due().filter(({ peer_key }) => peer_key === key('d'));
       await failed(dead as ControlJob);
       // The others are taken at once, whatever becomes of the dead one.
-      for (const job of due()) await desk.store.write((tx) => jobAccepted(tx, job));
+      for (const job of due()) await desk.store.write((tx) => jobAccepted(tx, job, desk.clock.nowMs()));
       if (attempt > 0) await put(String(attempt));
       const waitMs =
         (desk.rows(`SELECT next_ms FROM control_job WHERE peer_key = ?`, key('d'))[0]?.next_ms as number) -
@@ -55,8 +55,47 @@ describe('a control job', () => {
     expect(waits).toEqual([2, 4, 8, 16, 32, 64, 128, 256, 300, 300]);
     const [dead] = due().filter(({ peer_key }) => peer_key === key('d'));
     expect(dead).toMatchObject({ attempts: 10, last_error: 'nobody answers' });
-    for (const job of due()) await desk.store.write((tx) => jobAccepted(tx, job));
-    expect([dueKeys(), next(), desk.counts().control_job]).toEqual([[], undefined, 0]);
+    for (const job of due()) await desk.store.write((tx) => jobAccepted(tx, job, desk.clock.nowMs()));
+    expect(dueKeys()).toEqual([]);
+    expect(desk.rows('SELECT DISTINCT accepted_ms IS NULL AS waits, attempts FROM control_job')).toEqual([
+      { waits: 0, attempts: 0 },
+    ]);
+  });
+
+  it('that a relay took goes out again before it lets it go, for 7 days: the other machine may be off; a confirmation does not', async () => {
+    const beganMs = desk.clock.nowMs();
+    await put('a');
+    await put('b', { kind: 'pair_accept', request_id: '00112233-4455-6677-8899-aabbccddeeff' });
+    await put('c', { kind: 'route', name: undefined });
+    const wentAt: Record<string, number[]> = { a: [], b: [], c: [] };
+    for (;;) {
+      for (const job of due()) {
+        wentAt[job.peer_key[0] as string]?.push((desk.clock.nowMs() - beganMs) / 3_600_000);
+        await desk.store.write((tx) => jobAccepted(tx, job, desk.clock.nowMs()));
+      }
+      const nextMs = next();
+      if (nextMs === undefined || nextMs >= beganMs + limits.controlKeptMs) break;
+      await desk.clock.advance(nextMs - desk.clock.nowMs());
+    }
+    const everyTwentyHours = [0, 20, 40, 60, 80, 100, 120, 140, 160];
+    expect(wentAt).toEqual({ a: everyTwentyHours, b: [0], c: everyTwentyHours });
+    await desk.clock.advance(beganMs + limits.controlKeptMs - desk.clock.nowMs());
+    expect([dueKeys(), next()]).toEqual([[], undefined]);
+  });
+
+  it('that a relay took takes no room, and waits out no clock that was set back', async () => {
+    await put('a');
+    const [sent] = due();
+    await desk.store.write((tx) => jobAccepted(tx, sent as ControlJob, desk.clock.nowMs()));
+    expect(dueKeys()).toEqual([]);
+    for (let n = 0; n < limits.controlJobsMax; n += 1) {
+      const job = newJob('b', { queue: String(n).padStart(32, '0') });
+      expect(await desk.store.write((tx) => roomFor(tx, desk.clock.nowMs(), job))).toBeUndefined();
+      await put('b', { queue: job.queue });
+    }
+    desk.clock.jump(-3 * 24 * 3_600_000);
+    const all = desk.store.read((tx) => dueJobs(tx, desk.clock.nowMs(), 2 * limits.controlJobsMax));
+    expect(all.map(({ peer_key }) => peer_key)).toContain(key('a'));
   });
 
   it('waits a fifth longer at most, and never beyond 300 s', async () => {
@@ -92,7 +131,7 @@ describe('a control job', () => {
     await put('a');
     const [former] = due();
     await put('a', { name: 'another' });
-    await desk.store.write((tx) => jobAccepted(tx, former as ControlJob));
+    await desk.store.write((tx) => jobAccepted(tx, former as ControlJob, desk.clock.nowMs()));
     await failed(former as ControlJob);
     expect(due()).toMatchObject([{ name: 'another', attempts: 0, next_ms: noonMs }]);
   });

@@ -9,15 +9,17 @@ import { add } from '../../src/peers/pairing/add.ts';
 import { ask } from '../../src/peers/pairing/ask.ts';
 import { list } from '../../src/peers/pairing/list.ts';
 import { reject } from '../../src/peers/pairing/reject.ts';
+import { remove } from '../../src/peers/pairing/remove.ts';
 import { requests } from '../../src/peers/pairing/requests.ts';
 import { takeControl } from '../../src/peers/pairing/take.ts';
 import type { Store } from '../../src/ports/store.ts';
 import { Fault, Refusal } from '../../src/protocol/errors.ts';
 import { limits } from '../../src/protocol/limits.ts';
 import { renderPairingNotice } from '../../src/protocol/pairing-notice.ts';
+import { takeFile } from '../../src/store/lock.ts';
 import { requestsText } from '../../src/surfaces/cli/peer-texts.ts';
 import { acceptanceFrom, noticesOf, openAccount, openTwo, requestOf, type TestAccount } from './accounts.ts';
-import type { FakeClock } from './clock.ts';
+import { type FakeClock, settle } from './clock.ts';
 import { ok, refused } from './desk.ts';
 
 const dayMs = 86_400_000;
@@ -436,6 +438,35 @@ describe('an acceptance', () => {
     expect(await takeControl(a, await acceptanceFrom(b, a, request_id), 'device')).toBe('done');
     expect(a.peers).toEqual({ 'Bob the builder': b.key });
     expect(a.store.read((tx) => tx.pairing.asked.all())).toEqual([]);
+  });
+
+  it('that the operator withdraws while its answer waits for the list of peers makes nobody a peer', async () => {
+    await asks();
+    await exchange();
+    await accepts();
+    const answers = await b.send();
+    const lock = takeFile(`${a.files.policyFile}.lock`);
+    const taking = a.take(answers);
+    const removing = remove(a, { name: 'bob' });
+    await settle();
+    lock?.release();
+    await clock.advance(1_000);
+    await taking;
+    expect(ok(await removing)).toMatchObject({ name: 'bob', key: b.key });
+    expect(a.peers).toEqual({});
+    expect(ok(list(a)).asked).toEqual([]);
+  });
+
+  it('under one name is of one key: another is asked under another, or once that is withdrawn', async () => {
+    const c = await openAccount(clock);
+    await asks(a, b, 'Bob');
+    const again = refused(await ask(a, { target: await c.address(), name: 'bob' }));
+    expect([again.code, again.details]).toEqual(['conflict', { field: 'name', key: b.key }]);
+    expect(again.message).toContain('postbell peer remove "Bob"');
+    await asks(a, c, 'carol');
+    ok(await remove(a, { name: 'bob' }));
+    await asks(a, c, 'bob');
+    expect(ok(list(a)).asked.map(({ name, key }) => [name, key])).toEqual([['bob', c.key]]);
   });
 
   it('[PEER-041] of a key that is a peer under another name by then completes under that name', async () => {

@@ -144,7 +144,7 @@ describe('the store', () => {
     await posted(desk);
     expect(other.changed()).toBe(true);
     expect(other.read((tx) => tx.feed.end().message)).toBe(2);
-    expect(desk.rows('PRAGMA user_version')).toEqual([{ user_version: 8 }]);
+    expect(desk.rows('PRAGMA user_version')).toEqual([{ user_version: 9 }]);
   });
 });
 

@@ -12,7 +12,7 @@ import { discard } from '../../src/peers/pending.ts';
 import { replaceQueue } from '../../src/peers/place.ts';
 import { RelayFailure } from '../../src/ports/relay.ts';
 import type { Store } from '../../src/ports/store.ts';
-import { Fault } from '../../src/protocol/errors.ts';
+import { Fault, Refusal } from '../../src/protocol/errors.ts';
 import { readFields } from '../../src/protocol/wire/decode.ts';
 import { attach, ok, post, sessionCaller } from '../contract/desk.ts';
 import { forged, freshId, message, openGate, toldBy } from './forge.ts';
@@ -302,6 +302,24 @@ describe('a queue that was left', () => {
 });
 
 describe('a route', () => {
+  it('is told though the list of peers could not be read as the router started', async () => {
+    await bothRun();
+    await alice.stop();
+    // Told before, at another place.
+    await alice.store.write((tx) => tx.pairing.announce('elsewhere'));
+    alice.policyFault = new Refusal('store_unreadable', 'peers.json: line 3: the text is no JSON here');
+    alice.start();
+    await world.pass(minuteMs);
+    const before = postsTo(bob).length;
+    alice.policyFault = undefined;
+    await world.pass(minuteMs);
+    expect(
+      postsTo(bob)
+        .slice(before)
+        .map((one) => recordIn(one, bob).type),
+    ).toEqual(['route']);
+  });
+
   it('is told within a minute though the clock was set back by a day', async () => {
     await bothRun();
     relay.onPost = () => relay.fail(503, 'store_unavailable');

@@ -54,3 +54,18 @@ it('a relay that never answers a settlement holds up the end of a router by no m
   await bob.stop();
   expect(world.clock.elapsedMs() - before).toBeLessThanOrEqual(2_000);
 });
+
+it('a relay that ends each poll at once, with nothing, does not keep this machine busy; the log says it once', async () => {
+  const { world, relay, alice, bob } = await pair();
+  relay.endsPolls = true;
+  relay.polls = 0;
+  await world.pass(60_000);
+  // Each of four queues is asked some ten times, ever more seldom.
+  expect(relay.polls).toBeLessThan(4 * 14);
+  for (const { logged } of [alice, bob])
+    expect(logged.filter(({ event }) => event === 'polls end at once with nothing')).toHaveLength(2);
+  relay.endsPolls = false;
+  ok(await post(alice, { peer: 'bob', payload: 'one' }));
+  await world.pass(61_000);
+  expect(inboxOf(bob)).toEqual(['one']);
+});

@@ -47,6 +47,9 @@ export class ModelRelay {
   /** Decides for each settlement: a failure is one that the relay never heard of. */
   onSettle: (signal: AbortSignal | undefined) => RelayFailure | undefined | Promise<RelayFailure> = () =>
     undefined;
+  /** Whether each poll ends at once, as a cache in between would have it. */
+  endsPolls = false;
+  polls = 0;
   readonly #clock: FakeClock;
   #seq = 0;
   #waiting: (() => void)[] = [];
@@ -180,7 +183,8 @@ export class ModelRelay {
     max: number,
     signal: AbortSignal | undefined,
   ): Promise<{ items: LeasedItem[]; more: boolean }> {
-    const untilMs = this.#clock.nowMs() + waitMs;
+    this.polls += 1;
+    const untilMs = this.#clock.nowMs() + (this.endsPolls ? 0 : waitMs);
     for (;;) {
       this.#up();
       const queue = own(name);

@@ -457,8 +457,17 @@ describe('an entry', () => {
     alice.start();
     await world.pass(secondMs);
     const sent = await send();
+    const listed = alice.peers;
     alice.peers = [];
+    await world.pass(9 * 60 * secondMs);
+    // An editor's slip of some minutes ends nothing, and sends nothing.
+    alice.peers = listed;
     await world.pass(40 * secondMs);
+    alice.peers = [];
+    const posts = relay.posts.length;
+    await world.pass(9 * 60 * secondMs);
+    expect([kindsOf(sent.message_id), relay.posts.length]).toEqual([[], posts]);
+    await world.pass(2 * 60 * secondMs);
     expect(kindsOf(sent.message_id)).toEqual(['refused peer_removed']);
     expect(factsOf(sent.message_id).receipts[0]).toMatchObject({ source: 'outbox' });
     expect(factsOf(sent.message_id).delivery_state).toBe('pending');

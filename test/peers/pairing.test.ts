@@ -93,6 +93,26 @@ describe('pairing over a relay', () => {
     expect(bob.counts().pairing_notice).toBe(0);
   });
 
+  it('takes place though each was off for longer than a relay keeps a record, by the next request alone', async () => {
+    const { world, alice, bob, ground, asks, pending, names } = await strangers();
+    const dayMs = 86_400_000;
+    await bob.stop();
+    await asks();
+    await world.pass(3 * dayMs);
+    bob.start();
+    await world.pass(dayMs);
+    expect(await pending(bob)).toMatchObject([{ key: alice.key }]);
+    await alice.stop();
+    ok(await accept(ground(bob), { key: alice.key, name: 'alice' }));
+    await world.pass(2 * dayMs);
+    expect([names(alice), names(bob)]).toEqual([[], ['alice']]);
+    alice.start();
+    await world.pass(dayMs);
+    expect([names(alice), names(bob)]).toEqual([['bob'], ['alice']]);
+    // Answered, it is asked no more.
+    expect(alice.rows('SELECT * FROM control_job')).toEqual([]);
+  });
+
   it('is over on both sides where both asked and one of them is a peer of the other already', async () => {
     const { world, relay, alice, bob, ground, asks, names } = await strangers();
     bob.peers.push({ name: 'alice', key: alice.key, receipts: true });

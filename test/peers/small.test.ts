@@ -290,7 +290,7 @@ describe('a peer', () => {
     relay.onPost = ({ queue }) => (queue === bob.queue ? relay.fail(503, 'store_unavailable') : undefined);
     const waiting = await send();
     alice.peers = [];
-    await world.pass(40 * secondMs);
+    await world.pass(11 * 60 * secondMs);
     relay.onPost = () => undefined;
     expect(
       ok(receipts(alice, { project: 'shop', recipient: 'bob', message_id: waiting.message_id })).receipts,

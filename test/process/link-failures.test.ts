@@ -1,7 +1,16 @@
 // What a person meets when something is wrong between two machines: each command and the log say in one line what it is and what to do,
 // and once it is mended, the mail that was sent meanwhile arrives by itself.
 
-import { chmodSync, chownSync, mkdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import path from 'node:path';
 import { describe, expect, it, type TestContext } from 'vitest';
@@ -282,6 +291,26 @@ const broken: Broken[] = [
 ];
 
 describe.concurrent('a file of the account', () => {
+  it('that is gone takes no trust back: mail waits on both sides of it until the list is there again', async (context) => {
+    const { relay, alice, bob } = await openScene(context);
+    await until('the relay holds nothing', () => relay.items() === 0);
+    const file = path.join(configOf(bob), 'peers.json');
+    const text = `${file} is gone; put it back, or write {} there to trust nobody`;
+    const away = `${file}~`;
+    renameSync(file, away);
+    expect((await linkOf(bob)).why).toBe(text);
+    const row = await doctorAt(bob, 'peers');
+    expect(row).toMatch(/^warn /);
+    expect(row).toContain(text);
+    await send(alice, 'bob', ['to one who lost his list']);
+    await until('the relay has it', () => relay.items(bob.key) > 0);
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    expect(stored(bob)).toEqual([]);
+    renameSync(away, file);
+    await until('it arrives', () => stored(bob).length === 1, 60_000);
+    expect((await linkOf(bob)).why).toBeUndefined();
+  }, 120_000);
+
   it('that is broken is named with what is wrong in it and what to do; mail stays on the relay until it is mended', async (context) => {
     const { relay, alice, bob } = await openScene(context);
     await until('the relay holds nothing', () => relay.items() === 0);

@@ -9,6 +9,7 @@ import { type Address, readAddress } from '../../protocol/address.ts';
 import { isRefusal, Refusal, type Result } from '../../protocol/errors.ts';
 import { quoted } from '../../protocol/json.ts';
 import { limits } from '../../protocol/limits.ts';
+import { foldPetname } from '../../protocol/names/petname.ts';
 import type { Policy } from '../../protocol/policy.ts';
 import { petnameFault } from '../../protocol/policy-text.ts';
 import { type NewJob, newRecordId, putJob, roomFor } from '../control.ts';
@@ -114,6 +115,15 @@ function put(
   const nowMs = clock.nowMs();
   expire(tx, nowMs);
   const earlier = tx.pairing.asked.of(key);
+  const namesake = tx.pairing.asked
+    .all()
+    .find((one) => one.peer_key !== key && foldPetname(one.name) === foldPetname(name));
+  if (namesake !== undefined)
+    return new Refusal(
+      'conflict',
+      `another key is asked to pair as ${quoted(namesake.name)} already; choose another name, or withdraw that: postbell peer remove ${quoted(namesake.name)}`,
+      { field: 'name', key: namesake.peer_key },
+    );
   if (earlier === undefined && tx.pairing.asked.all().length >= limits.pairAskedMax)
     return new Refusal('outbox_full', `${limits.pairAskedMax} pairings are asked for already`);
   // Of an earlier request the door may have been another one.

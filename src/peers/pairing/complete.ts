@@ -21,13 +21,18 @@ export async function complete(ground: PairingGround, record: PairAcceptRecord):
       return tx.pairing.asked.of(from);
     });
     if (asked === undefined || asked.request_id !== fields.request_id) return 'done';
-    const peer = await ground.policyFile.add({ name: asked.name, key: from });
+    const peer = await ground.policyFile.add({ name: asked.name, key: from }, () => isAsked(ground, record));
+    // Withdrawn meanwhile.
+    if (peer === undefined) return 'done';
     if (isRefusal(peer)) return refused(ground, record, { taken: asked.name, own: name }, peer);
   }
   await ground.store.write((tx) => settle(tx, ground, record, name));
   ground.wake.touch();
   return 'done';
 }
+
+const isAsked = ({ store }: PairingGround, { from, fields }: PairAcceptRecord): boolean =>
+  store.read((tx) => tx.pairing.asked.of(from)?.request_id === fields.request_id);
 
 /** The name was taken since: the operator is told, and nothing is overwritten. Other refusals may pass. */
 async function refused(

@@ -4,6 +4,7 @@ import { fingerprint } from '../../crypto/fingerprint.ts';
 import type { ControlJob } from '../../ports/pairing.ts';
 import type { DeviceRow } from '../../ports/peers.ts';
 import { isRefusal, type Result } from '../../protocol/errors.ts';
+import { limits } from '../../protocol/limits.ts';
 import { type DeviceState, deviceSeen } from '../device-state.ts';
 import type { PairingGround } from './ground.ts';
 
@@ -33,6 +34,8 @@ export interface ShownAsked {
   key: string;
   fingerprint: string;
   asked_at: string;
+  /** Until then the request goes out again; in the past where it was not answered in its time. */
+  asked_until: string;
   /** Whether a relay has taken the request; the other side's operator may never have seen it. */
   sent: boolean;
   /** Why the last try failed. */
@@ -77,6 +80,7 @@ export function list({ account, clock, store }: PairingGround): Result<ListAnswe
         key: peer_key,
         fingerprint: fingerprint(peer_key),
         asked_at: new Date(asked_ms).toISOString(),
+        asked_until: new Date(asked_ms + limits.controlKeptMs).toISOString(),
         ...onItsWay(jobs.find((job) => job.kind === 'pair_request' && job.peer_key === peer_key)),
       })),
       requests: tx.pairing.requests.count(),
@@ -106,6 +110,6 @@ function devicesOf(
 }
 
 const onItsWay = (job: ControlJob | undefined): Pick<ShownAsked, 'sent' | 'last_error'> => ({
-  sent: job === undefined,
+  sent: job === undefined || job.accepted_ms !== null,
   ...(job !== undefined && job.last_error !== null && { last_error: job.last_error }),
 });

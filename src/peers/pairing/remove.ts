@@ -34,6 +34,9 @@ export async function remove(
   if (isRefusal(policy)) return policy;
   const peer = peerNamed(policy, name) ?? leftOver(ground, name.trim());
   if (isRefusal(peer)) return peer;
+  // First: an answer that comes now adds nobody any more, or adds before the next line takes it back.
+  if (ground.store.read((tx) => tx.pairing.asked.of(peer.key)) !== undefined)
+    await ground.store.write((tx) => withdraw(tx, peer.key));
   const removed = await ground.policyFile.remove(peer.key);
   if (isRefusal(removed)) return removed;
   const others = policy.peers.map(({ key }) => key).filter((key) => key !== peer.key);
@@ -87,9 +90,15 @@ function leftOver({ store }: PairingGround, text: string): Result<{ name: string
 function forget(tx: Tx, ground: PairingGround, key: string): void {
   ground.endOutbox(tx, key);
   tx.devices.forget(key);
-  tx.pairing.asked.remove(key);
+  withdraw(tx, key);
   tx.pairing.jobs.removeTo(key);
   tx.pairing.notices.removeOf(key);
+}
+
+/** Nobody of that key is asked any more. */
+function withdraw(tx: Tx, key: string): void {
+  tx.pairing.asked.remove(key);
+  tx.pairing.jobs.removeTo(key, 'pair_request');
 }
 
 function leaveQueue(tx: Tx, { clock, random }: PairingGround, key: string, tell: readonly string[]): string {

@@ -17,6 +17,7 @@ const longestRetryMs = 60_000;
 /** An item that the program itself fails at is left alone for so long. */
 const poisonS = 3_600;
 const lastWordMs = 1_000;
+const hastyMax = 3;
 
 export interface DrainOptions {
   relay: Relay;
@@ -37,6 +38,8 @@ export class Drain {
   readonly #abort = new AbortController();
   readonly #running: Promise<void>;
   #settling: Promise<unknown> = Promise.resolve();
+  /** How often in a row a poll came back at once with nothing. */
+  #hasty = 0;
   /** After a failure the relay is asked without waiting: whether it answers again is known at once. */
   #failing = false;
 
@@ -97,13 +100,26 @@ export class Drain {
     const { relay, queue } = this.#options;
     const before = this.#settling;
     const wait_ms = this.#failing ? 0 : waitMs;
+    const begunMs = this.#ground.clock.elapsedMs();
     const { items } = await relay.poll(queue, { wait_ms, max: batch }, this.#abort.signal);
     if (items.length > 0) await this.#take(items);
+    const isHasty =
+      items.length === 0 && wait_ms > 0 && this.#ground.clock.elapsedMs() - begunMs < wait_ms / 10;
+    this.#hasty = isHasty ? this.#hasty + 1 : 0;
     try {
       await before;
     } finally {
       if (this.#settling === before) this.#settling = Promise.resolve();
     }
+    if (this.#hasty >= hastyMax) await this.#slowDown();
+  }
+
+  /** A cache between, or a fifth router of this data directory: what ends each poll must not keep this machine busy. */
+  async #slowDown(): Promise<void> {
+    const beyond = this.#hasty - hastyMax;
+    const { origin } = this.#options.relay;
+    if (beyond === 0) this.#ground.log.warn('polls end at once with nothing', { relay: origin });
+    await this.#alarm.sleep(Math.min(1_000 * 2 ** Math.min(beyond, 8), longestRetryMs));
   }
 
   async #take(items: readonly LeasedItem[]): Promise<void> {

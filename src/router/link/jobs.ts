@@ -93,7 +93,7 @@ export class Jobs {
       ? (failures[0] ?? 'no relay is known')
       : undefined;
     await store.write((tx) => {
-      if (failed === undefined) jobAccepted(tx, job);
+      if (failed === undefined) jobAccepted(tx, job, clock.nowMs());
       else jobFailed(tx, job, clock.nowMs(), failed, jitter(this.#ground));
     });
     wake.touch();

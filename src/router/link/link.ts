@@ -8,7 +8,7 @@ import { ownPlace } from '../../peers/place.ts';
 import { rerouteEntries, routeEntries } from '../../peers/route.ts';
 import { longestPauseMs } from '../../peers/schedule.ts';
 import type { Relay, RelayFailure } from '../../ports/relay.ts';
-import { describeError, isRefusal } from '../../protocol/errors.ts';
+import { describeError, isRefusal, type Result } from '../../protocol/errors.ts';
 import type { Via } from '../../protocol/gate.ts';
 import type { Message } from '../../protocol/message.ts';
 import { Alarm } from './alarm.ts';
@@ -28,7 +28,7 @@ export interface LinkOptions extends LinkGround {
   /** Keeps a pairing or route record that passed the gate. */
   control(record: ControlRecord, via: 'device' | 'door'): Promise<'done' | 'later'>;
   /** Tells peers where this account is reached, where that has changed. */
-  announce(): Promise<unknown>;
+  announce(): Promise<Result<boolean>>;
   /** Rings for what was stored. */
   ringFor(message: Message): void;
 }
@@ -65,6 +65,10 @@ export class Link {
   #self: Self | undefined;
   #loops: Loop[] = [];
   #senders = new Map<string, Sender>();
+  /** Whether peers are told, or being told, where this account is reached. */
+  #announced = true;
+  /** Since when something is on its way to a key that the list of peers lacks, by the clock that nobody sets. */
+  readonly #lackedMs = new Map<string, number>();
   /** Of the wall clock, from the time that this machine has run: it changes where somebody sets the clock. */
   #offsetMs: number;
   #clients = new Map<string, Relay>();
@@ -122,6 +126,8 @@ export class Link {
     }
     if (self === undefined) return;
     await this.#followClock();
+    // Whom to tell could not be read then.
+    if (!this.#announced) this.#announced = !isRefusal(await this.#ground.announce());
     await this.#carry(due || changed);
     for (const loop of this.#loops) loop.ring?.();
   }
@@ -156,7 +162,7 @@ export class Link {
       unrouted: tx.outbox.unrouted(1, 0).length > 0 || due,
       removed: isRefusal(policy)
         ? []
-        : tx.outbox.peers().filter((key) => key !== own && policy.of(key) === undefined),
+        : this.#removed(tx.outbox.peers().filter((key) => key !== own && policy.of(key) === undefined)),
     }));
     if (unrouted || removed.length > 0) {
       const told = await store.write((tx) => {
@@ -168,6 +174,14 @@ export class Link {
       if (told > 0) this.#ground.wake.touch();
     }
     this.#startSenders();
+  }
+
+  /** Those that the list has lacked for a while: nothing goes to them from the first moment, but a slip of its editor ends no mail. */
+  #removed(lacking: readonly string[]): string[] {
+    const nowMs = this.#ground.clock.elapsedMs();
+    for (const key of this.#lackedMs.keys()) if (!lacking.includes(key)) this.#lackedMs.delete(key);
+    for (const key of lacking) if (!this.#lackedMs.has(key)) this.#lackedMs.set(key, nowMs);
+    return lacking.filter((key) => nowMs - (this.#lackedMs.get(key) as number) >= removedMs);
   }
 
   /** One for each relay that anything goes to. */
@@ -198,7 +212,7 @@ export class Link {
       tx.outbox.hurryBeyond(clock.nowMs() + longestPauseMs, clock.nowMs());
       for (const key of tx.outbox.peers()) rerouteEntries(tx, key, { nowMs: clock.nowMs(), relays });
     });
-    await announce();
+    this.#announced = !isRefusal(await announce());
   }
 
   #start(self: Self): void {
@@ -302,6 +316,9 @@ export class Link {
     );
   }
 }
+
+/** So long a peer is missing from the list before what is on its way to it ends; `peer remove` ends it at once. */
+const removedMs = 600_000;
 
 /** As a relay accepts the time of a request, and a peer that of what is signed in the future. */
 const clockOffMs = 60_000;

@@ -82,8 +82,8 @@ const peerText = (peer: ShownPeer): string[] => [
 
 export function listText({ peers, asked, requests, refused }: ListAnswer): string {
   const waiting = asked.map(
-    ({ name, sent, last_error }) =>
-      `${quoted(name)}  ${sent ? 'a relay has the request; not answered' : `the request has not gone out${last_error === undefined ? '' : `: ${harmless(last_error)}`}`}`,
+    ({ name, sent, asked_until, last_error }) =>
+      `${quoted(name)}  ${sent ? `a relay took the request; not answered, and sent again until ${asked_until}` : `the request has not gone out${last_error === undefined ? '' : `: ${harmless(last_error)}`}`}`,
   );
   const sections = [
     peers.length === 0 ? ['No peers.'] : peers.flatMap(peerText),

@@ -107,14 +107,19 @@ function sentToPeer(answer: SendAnswer): string {
     project,
     peer,
     recipient_presence = 'not_checked',
+    presence_age_ms,
     live_alternative,
   } = answer;
   const stored = `Stored ${message_id} here, for ${quoted(recipient)} in ${quoted(project)} at ${quoted(peer ?? '')}; it goes out by itself`;
+  const known =
+    presence_age_ms === undefined
+      ? ', once it is known where that machine is reached. Nothing was ever heard of it: where that stays so, postbell peer pair with its address'
+      : `. When last heard, ${knownThere[recipient_presence]}`;
   const other =
     live_alternative === undefined
       ? ''
       : ` (live instead: session ${quoted(live_alternative.session_id)} of ${quoted(live_alternative.principal)})`;
-  return `${stored}. When last heard, ${knownThere[recipient_presence]}${other}. postbell inbox status --message-id ${message_id} says what became of it.`;
+  return `${stored}${known}${other}. postbell inbox status --message-id ${message_id} says what became of it.`;
 }
 
 /** How the wait for an answer ended; its text is read like all other mail. */

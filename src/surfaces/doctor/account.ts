@@ -17,12 +17,15 @@ export function identity({ account }: Pick<DoctorFacts, 'account'>): Finding {
   return { level: 'pass', text: `the key ${found.value.key.slice(0, 8)}… is private to this account` };
 }
 
-export function peers({ account }: Pick<DoctorFacts, 'account'>): Finding {
+export function peers({ account, router }: Pick<DoctorFacts, 'account' | 'router'>): Finding {
   const { peers: found } = account;
-  if (found.state === 'missing') return { level: 'info', text: 'no peers' };
-  if (found.state === 'closed')
+  const { running } = router;
+  // Which a running router made before: only it knows that the file is gone.
+  const gone = running !== undefined && !('failed' in running) ? running.link?.why : undefined;
+  if (found.state === 'missing' && gone === undefined) return { level: 'info', text: 'no peers' };
+  if (found.state !== 'found')
     return warn(
-      `${found.why}; until it is mended nothing comes in from other machines, and it waits on the relays`,
+      `${found.state === 'closed' ? found.why : gone}; until it is mended nothing comes in from other machines, and it waits on the relays`,
       'mend the file that is named',
     );
   return { level: 'pass', text: found.value === 1 ? '1 peer' : `${found.value} peers` };
