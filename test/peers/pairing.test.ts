@@ -12,8 +12,24 @@ import { reject } from '../../src/peers/pairing/reject.ts';
 import { requests } from '../../src/peers/pairing/requests.ts';
 import type { Refusal } from '../../src/protocol/errors.ts';
 import { renderPairingNotice } from '../../src/protocol/pairing-notice.ts';
-import { attach, ok, post, sessionCaller } from '../contract/desk.ts';
+import { attach, ok, post, refused, sessionCaller } from '../contract/desk.ts';
 import { type Machine, World } from './machines.ts';
+
+/** What the verbs of pairing need on a machine that is reached there. */
+const groundOf = (machine: Machine, origin: string): PairingGround => ({
+  ...machine,
+  name: undefined,
+  relays: [origin],
+  policyFile: {
+    add: async ({ name, key }) => {
+      const peer = { name, key, receipts: true };
+      machine.peers.push(peer);
+      return peer;
+    },
+    remove: async () => undefined as unknown as Refusal,
+  },
+  endOutbox: () => {},
+});
 
 async function strangers() {
   const world = new World();
@@ -23,20 +39,7 @@ async function strangers() {
   alice.start();
   bob.start();
   await world.pass(1_000);
-  const ground = (machine: Machine): PairingGround => ({
-    ...machine,
-    name: undefined,
-    relays: [relay.origin],
-    policyFile: {
-      add: async ({ name, key }) => {
-        const peer = { name, key, receipts: true };
-        machine.peers.push(peer);
-        return peer;
-      },
-      remove: async () => undefined as unknown as Refusal,
-    },
-    endOutbox: () => {},
-  });
+  const ground = (machine: Machine): PairingGround => groundOf(machine, relay.origin);
   const address = (of: Machine) => `postbell:${of.key}.${of.door}@${relay.origin}`;
   const asks = async () => ok(await ask(ground(alice), { target: address(bob), name: 'bob' }));
   const pending = async (of: Machine) => ok(await requests(ground(of), { byOperator: false })).requests;
@@ -93,21 +96,58 @@ describe('pairing over a relay', () => {
     expect(bob.counts().pairing_notice).toBe(0);
   });
 
+  it('of two machines of one account needs nobody’s consent: each learns where the other is, and mail to self goes there', async () => {
+    const world = new World();
+    const relay = world.relay('https://relay.example');
+    const laptop = await world.machine('laptop', { seed: 7 });
+    const desk = await world.machine('desk', { seed: 7 });
+    laptop.start();
+    desk.start();
+    await world.pass(1_000);
+    expect(laptop.key).toBe(desk.key);
+    const address = ({ key, door }: Machine) => `postbell:${key}.${door}@${relay.origin}`;
+    const asking = groundOf(laptop, relay.origin);
+    for (const [target, name] of [
+      [address(laptop), undefined],
+      [address(desk), 'desk'],
+    ] as const)
+      expect(refused(await ask(asking, { target, ...(name && { name }) })).code).toBe('invalid_request');
+    expect(ok(await ask(asking, { target: address(desk) }))).toMatchObject({ name: 'self', known: true });
+    await world.pass(5_000);
+    const own = (machine: Machine) =>
+      machine.store.read((tx) => tx.devices.of(machine.key)).map(({ device }) => device);
+    expect([own(laptop), own(desk)]).toEqual([[desk.device], [laptop.device]]);
+    for (const { rows } of [laptop, desk])
+      for (const table of ['pair_request', 'pair_asked', 'control_job', 'pairing_notice'])
+        expect(rows(`SELECT * FROM ${table}`)).toEqual([]);
+    await attach(desk, 's-desk');
+    ok(await post(laptop, { peer: 'self', recipient: 's-desk', target_kind: 'session' }));
+    await world.pass(5_000);
+    expect(ok(receive(desk, { project: 'shop' }, sessionCaller('s-desk'))).messages).toHaveLength(1);
+  });
+
   it('takes place though each was off for longer than a relay keeps a record, by the next request alone', async () => {
     const { world, alice, bob, ground, asks, pending, names } = await strangers();
-    const dayMs = 86_400_000;
+    // As machines that sleep.
+    const days = async (count: number): Promise<void> => {
+      for (let day = 0; day < count; day += 1) {
+        world.clock.jump(86_400_000);
+        await world.pass(90_000);
+      }
+    };
     await bob.stop();
     await asks();
-    await world.pass(3 * dayMs);
+    await world.pass(3_000);
+    await days(2);
     bob.start();
-    await world.pass(dayMs);
+    await days(1);
     expect(await pending(bob)).toMatchObject([{ key: alice.key }]);
     await alice.stop();
     ok(await accept(ground(bob), { key: alice.key, name: 'alice' }));
-    await world.pass(2 * dayMs);
+    await days(2);
     expect([names(alice), names(bob)]).toEqual([[], ['alice']]);
     alice.start();
-    await world.pass(dayMs);
+    await days(1);
     expect([names(alice), names(bob)]).toEqual([['bob'], ['alice']]);
     // Answered, it is asked no more.
     expect(alice.rows('SELECT * FROM control_job')).toEqual([]);

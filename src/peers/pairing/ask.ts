@@ -9,7 +9,7 @@ import { type Address, readAddress } from '../../protocol/address.ts';
 import { isRefusal, Refusal, type Result } from '../../protocol/errors.ts';
 import { quoted } from '../../protocol/json.ts';
 import { limits } from '../../protocol/limits.ts';
-import { foldPetname } from '../../protocol/names/petname.ts';
+import { foldPetname, ownName } from '../../protocol/names/petname.ts';
 import type { Policy } from '../../protocol/policy.ts';
 import { petnameFault } from '../../protocol/policy-text.ts';
 import { type NewJob, newRecordId, putJob, roomFor } from '../control.ts';
@@ -48,8 +48,11 @@ export function targetOf(
     return new Refusal('invalid_request', 'this is no address: its key is none that may be used', {
       field: 'target',
     });
-  if (key === identity.key)
-    return new Refusal('invalid_request', 'that is this identity\u2019s own address', { field: 'target' });
+  if (
+    key === identity.key &&
+    ground.store.read((tx) => tx.places.get()?.door ?? address.door) === address.door
+  )
+    return new Refusal('invalid_request', 'that is this machine\u2019s own address', { field: 'target' });
   return { ...address, fingerprint: fingerprint(key), pair_code: pairCode(identity.key, key) };
 }
 
@@ -60,7 +63,9 @@ export async function ask(ground: PairingGround, request: AskRequest): Promise<R
   if (isRefusal(identity)) return identity;
   const policy = ground.account.policy();
   if (isRefusal(policy)) return policy;
-  const name = nameFor(policy, target.key, request.name?.normalize('NFC'));
+  const isOwn = target.key === identity.key;
+  const given = request.name?.normalize('NFC');
+  const name = isOwn ? ownNameFor(given) : nameFor(policy, target.key, given);
   if (isRefusal(name)) return name;
   const claimed = claimedName(ground, identity);
   if (isRefusal(claimed)) return claimed;
@@ -72,12 +77,21 @@ export async function ask(ground: PairingGround, request: AskRequest): Promise<R
         field: 'POSTBELL_RELAYS',
       },
     );
-  const asked = await ground.store.write((tx) => put(tx, ground, target, { name, claimed }));
+  const asked = await ground.store.write((tx) => put(tx, ground, target, { name, claimed, isOwn }));
   if (isRefusal(asked)) return asked;
   ground.wake.touch();
   const { key, fingerprint: print, pair_code } = target;
   const known = policy.of(key) !== undefined;
-  return { name, key, fingerprint: print, pair_code, request_id: asked, known };
+  return { name, key, fingerprint: print, pair_code, request_id: asked, known: known || isOwn };
+}
+
+/** Another machine of this account has no petname. */
+function ownNameFor(given: string | undefined): Result<string> {
+  return given === undefined || foldPetname(given) === ownName
+    ? ownName
+    : new Refusal('invalid_request', `that is another machine of this account, which is called ${ownName}`, {
+        field: 'name',
+      });
 }
 
 /** Nothing that is anybody else's name here. */
@@ -110,7 +124,7 @@ function put(
   tx: Tx,
   { clock, random }: PairingGround,
   { key, door, relays }: Address,
-  { name, claimed }: { name: string; claimed: string },
+  { name, claimed, isOwn }: { name: string; claimed: string; isOwn: boolean },
 ): Result<string> {
   const nowMs = clock.nowMs();
   expire(tx, nowMs);
@@ -134,6 +148,7 @@ function put(
   if (full !== undefined) return full;
   ownPlace(tx, random);
   putJob(tx, { random, nowMs }, job);
-  tx.pairing.asked.put({ peer_key: key, request_id: record_id, name, asked_ms: nowMs });
+  // Whom to trust is no question there.
+  if (!isOwn) tx.pairing.asked.put({ peer_key: key, request_id: record_id, name, asked_ms: nowMs });
   return record_id;
 }

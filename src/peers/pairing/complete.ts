@@ -15,7 +15,7 @@ export async function complete(ground: PairingGround, record: PairAcceptRecord):
   if (isRefusal(identity) || isRefusal(policy)) return 'later';
   const name = labelOf(ground, identity);
   const { from, fields } = record;
-  if (policy.of(from) === undefined) {
+  if (from !== identity.key && policy.of(from) === undefined) {
     const asked = await ground.store.write((tx) => {
       expire(tx, ground.clock.nowMs());
       return tx.pairing.asked.of(from);
@@ -69,6 +69,8 @@ function settle(tx: Tx, ground: PairingGround, record: PairAcceptRecord, ownName
   tx.devices.heard({ peer_key: from, device, heard_ms: Math.min(time_ms, nowMs), route });
   // A peer may answer what nobody asked, or what was asked twice: only the request that it names is over.
   if (tx.pairing.asked.of(from)?.request_id === fields.request_id) retire(tx, from);
+  // That another machine of this account is asked is noted by its record alone.
+  if (tx.pairing.asked.of(from) === undefined) tx.pairing.jobs.removeTo(from, 'pair_request');
   // Both asked each other: the other one's request is a peer's now, and is answered as such.
   const pending = tx.pairing.requests.of(from);
   if (pending !== undefined && !putConfirmation(tx, { random, nowMs }, pending, ownName)) return;

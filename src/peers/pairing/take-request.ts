@@ -1,4 +1,4 @@
-// A stranger, or a peer, asks to pair. A stranger's request waits for the operator and does nothing else; a peer's says anew where it
+// A stranger, a peer or another machine of this account asks to pair. A stranger's request waits for the operator and does nothing else; a peer's says anew where it
 // is reached and is confirmed again, which repairs a lost confirmation and lets two find each other who were added by hand.
 
 import type { Tx } from '../../ports/store.ts';
@@ -20,8 +20,10 @@ export async function takeRequest(
   const policy = ground.account.policy();
   if (isRefusal(identity) || isRefusal(policy)) return 'later';
   const { from, fields } = record;
-  if (from === identity.key) return 'done';
-  if (policy.of(from) === undefined) {
+  const isOwn = from === identity.key;
+  // From this very machine.
+  if (isOwn && ground.store.read((tx) => tx.places.get()?.device) === fields.from_device) return 'done';
+  if (!isOwn && policy.of(from) === undefined) {
     if (checkClaimedName(fields.name) !== undefined) return 'done';
     const put = await ground.store.write((tx) => putRequest(tx, ground, record));
     if (put) ground.wake.touch();

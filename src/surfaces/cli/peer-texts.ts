@@ -5,6 +5,7 @@ import type { Asking } from '../../peers/pairing/calls.ts';
 import type { ListAnswer, ShownPeer } from '../../peers/pairing/list.ts';
 import type { ShownRequest } from '../../peers/pairing/requests.ts';
 import { harmless, quoted } from '../../protocol/json.ts';
+import { ownName } from '../../protocol/names/petname.ts';
 
 const compare =
   'Compare fingerprint or pair code with its owner by another road, as by telephone: a claimed name proves nothing.';
@@ -46,6 +47,14 @@ export const whoText = ({ claimed_name, fingerprint, pair_code }: Asking): strin
   ].join('\n');
 
 export const askedText = ({ name, key, fingerprint, pair_code, known }: AskAnswer): string =>
+  name === ownName ? askedOwnText : askedPeerText({ name, key, fingerprint, pair_code, known });
+
+const askedOwnText = [
+  'Another machine of this account is asked, so that each learns where the other is reached.',
+  'The request goes out by itself, and is tried for 7 days. Mail goes there with: --peer self',
+].join('\n');
+
+const askedPeerText = ({ name, key, fingerprint, pair_code, known }: Omit<AskAnswer, 'request_id'>): string =>
   [
     known
       ? `${quoted(name)} is a peer here already; it is asked anew, so that each learns where the other is reached.`
