@@ -274,7 +274,7 @@ describe('ending', () => {
     expect(stored.filter((id) => !found.has(id))).toEqual([]);
   });
 
-  it('loses nothing that it acknowledged, and gives nothing that was settled, killed again and again', async () => {
+  it('loses nothing that it acknowledged, and gives nothing that was settled, killed again and again [REL-049]', async () => {
     let relay = await startRelay();
     await register(relay);
     const accepted = new Set<string>();
