@@ -122,7 +122,7 @@ async function remove(given: Given): Promise<Result<object | string>> {
   const removed = await ground.calls.remove({ name, rotate });
   return told(given, removed, (answer) =>
     [
-      `${quoted(answer.name)} is no peer now, nor asked to be one. What was on its way to it has ended; its messages that are here stay.`,
+      `${quoted(answer.name)} is no peer now, nor asked to be one. Nothing more goes to it; what a relay has already may still arrive there. Its messages that are here stay.`,
       ...(rotate ? ['This machine has another queue now, and the other peers are told of it.'] : []),
     ].join('\n'),
   );

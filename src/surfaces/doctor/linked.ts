@@ -17,11 +17,14 @@ const waits = ({ count }: LinkFacts['outbox']): string =>
 function stuck({ count, oldest }: LinkFacts['outbox'], nowMs: number): Finding[] {
   if (oldest === undefined || nowMs - Date.parse(oldest.created_at) < stuckMs) return [];
   const { created_at, peer_key, relayed, last_error } = oldest;
+  const taken = 'a relay took it, and its receiver has not said that it is stored';
   const where = relayed
-    ? 'a relay has it, and its receiver has not said that it is stored'
+    ? `${taken}${last_error === null ? '' : `; since then: ${last_error}`}`
     : (last_error ?? 'no machine of that peer is known yet, or no router carries it');
   const text = `${count} on the way to other machines, the oldest to ${quoted(peer_key)} since ${created_at}: ${where}`;
-  return [warn(text, 'postbell inbox pending; postbell router status')];
+  const hint =
+    'postbell inbox pending; postbell router status; where its machine was replaced or moved, postbell peer pair with its new address';
+  return [warn(text, hint)];
 }
 
 export function link(facts: Pick<DoctorFacts, 'store' | 'nowMs'>): Finding {
