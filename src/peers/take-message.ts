@@ -221,8 +221,8 @@ export function repeatFacts(tx: Tx, { message, arrived_at }: StoredMessage, devi
   const { origin, delivery_id } = message;
   if (origin === undefined) return;
   const to = { peer_key: origin.sender_key, device, wire_id: origin.message_id };
-  const nowMs = Date.parse(arrived_at);
-  tx.factsOut.add({ ...to, fact: 'stored', detail: storedDetail(tx, message, nowMs), at_ms: nowMs });
+  // Who was live when it came is not known any more.
+  tx.factsOut.add({ ...to, fact: 'stored', detail: 'unknown', at_ms: Date.parse(arrived_at) });
   for (const fact of tx.receipts.facts(delivery_id)) {
     if (fact.source !== 'receipt') continue;
     const { receipt_kind: kind } = fact;

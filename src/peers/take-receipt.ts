@@ -55,6 +55,7 @@ function keyOf(fact: ReceiptFact['fact'], timeMs: number): string {
 }
 
 function retryStale(tx: Tx, { message_id }: OutboxRow, nowMs: number): void {
+  // One that is over at its relay stays so.
   for (const post of tx.outbox.posts(message_id))
-    tx.outbox.putPost({ ...post, next_ms: nowMs + staleRetryMs });
+    if (post.next_ms !== null) tx.outbox.putPost({ ...post, next_ms: nowMs + staleRetryMs });
 }

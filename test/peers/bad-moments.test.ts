@@ -491,3 +491,68 @@ describe('a link that meets a store which cannot be used', () => {
     expect(relay.queues.get(alice.queue)?.card).toBeDefined();
   });
 });
+
+describe('[PEER-070] a relay that takes connections and never answers', () => {
+  it('holds up nobody’s mail, receipts or routes but those for it, nor these where another relay of the peer takes them', async () => {
+    const stalled = world.relay('https://stalled.example');
+    const carol = await world.machine('carol');
+    await world.befriend(alice, carol);
+    const hear = (machine: Machine, peer: Machine, relays: readonly string[]) =>
+      machine.store.write((tx) =>
+        tx.devices.heard({
+          peer_key: peer.key,
+          device: peer.device,
+          heard_ms: world.clock.nowMs(),
+          route: { relays, suites: [1] },
+        }),
+      );
+    await hear(alice, carol, [stalled.origin]);
+    await hear(alice, bob, [stalled.origin, relay.origin]);
+    const letGo: (() => void)[] = [];
+    stalled.onPost = () => new Promise((resolve) => letGo.push(() => resolve(undefined)));
+    for (const machine of [alice, bob]) machine.start();
+    await world.pass(2 * secondMs);
+    // Mail goes to both of the relays, and a receipt for Carol's is stuck.
+    const porch = openGate(alice);
+    await porch.admit(message(alice, carol), message(alice, bob));
+    alice.wake.touch();
+    ok(await post(alice, { peer: 'carol' }));
+    const sent = await send();
+    await alice.store.write((tx) =>
+      putRoutes(tx, { random: alice.random, nowMs: world.clock.nowMs() }, [carol.key, bob.key]),
+    );
+    alice.wake.touch();
+    await world.pass(2 * secondMs);
+    expect(letGo.length).toBeGreaterThan(3);
+    expect(inboxOf(bob)).toHaveLength(1);
+    expect(kindsOf(sent.message_id)).toContain('stored unknown');
+    const types = postsTo(bob).map((one) => recordIn(one, bob).type);
+    expect(types).toEqual(expect.arrayContaining(['message', 'receipt', 'route']));
+    // And again, while all of that is stuck still.
+    await send({ payload: 'again' });
+    await porch.admit(message(alice, bob));
+    alice.wake.touch();
+    const before = types.length;
+    await world.pass(2 * secondMs);
+    expect(
+      postsTo(bob)
+        .slice(before)
+        .map((one) => recordIn(one, bob).type),
+    ).toEqual(expect.arrayContaining(['message', 'receipt']));
+    stalled.onPost = () => undefined;
+    for (const go of letGo) go();
+    await world.pass(secondMs);
+  });
+});
+
+it('a repeated receipt says nothing of who was there when the message came', async () => {
+  const porch = openGate(bob);
+  const item = message(bob, alice, {}, { id: freshId() });
+  await porch.admit(item);
+  expect(toldBy(bob)).toMatchObject([{ fact: 'stored', detail: 'unknown' }]);
+  // It went out, and was lost.
+  await bob.store.write((tx) => tx.factsOut.drop({ peer_key: alice.key }));
+  await attach(bob, 's1', { principal_id: 'bob' });
+  await porch.admit(item);
+  expect(toldBy(bob)).toMatchObject([{ fact: 'stored', detail: 'unknown' }]);
+});

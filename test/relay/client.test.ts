@@ -297,17 +297,21 @@ describe('with one that is slow', () => {
 
   it('makes a request again whose kept connection was closed meanwhile', async () => {
     const requests = new Map<Socket, number>();
+    const proofs: unknown[] = [];
     const answer = json(200, '{"settled":0,"unknown":0}');
     // Takes one request of each connection, and closes at the second without a word.
     const server = createServer((incoming, outgoing) => {
       const count = (requests.get(incoming.socket) ?? 0) + 1;
       requests.set(incoming.socket, count);
+      proofs.push(incoming.headers['signature-input']);
       if (count > 1) incoming.socket.destroy();
       else answer(incoming, outgoing);
     });
     const relay = clientOf(await listening(server));
     for (let nth = 0; nth < 3; nth += 1) await relay.settle(queue, { ack: [], defer: [] });
     expect([...requests.values()]).toEqual([2, 2, 1]);
+    // A relay that has seen the first one takes no nonce twice.
+    expect(new Set(proofs).size).toBe(5);
   });
 });
 

@@ -5,7 +5,7 @@ import type { Clock } from '../../ports/clock.ts';
 import type { Random } from '../../ports/random.ts';
 import { RelayFailure, type Signer } from '../../ports/relay.ts';
 import { isObject } from '../../protocol/json.ts';
-import { type Answered, askedOf, exchangeWith, type Resolve } from './exchange.ts';
+import { type Answered, askedOf, ClosedMeanwhile, exchangeWith, type Resolve } from './exchange.ts';
 
 const answerMs = 30_000;
 
@@ -47,7 +47,14 @@ export function askerOf({ origin, signer, clock, random, mayReach, resolve }: Re
   /** By how much this relay's clock is ahead of ours: for its own requests only, never for what is said of messages. */
   let aheadMs = 0;
 
-  const once = (call: Call): Promise<Answered> => {
+  /** Each request may be made twice, signed anew: the relay forgets nothing by it, and takes nothing for another. */
+  const once = (call: Call): Promise<Answered> =>
+    attempt(call).catch((error: unknown) => {
+      if (error instanceof ClosedMeanwhile) return attempt(call);
+      throw error;
+    });
+
+  const attempt = (call: Call): Promise<Answered> => {
     const { method, path, query = '', body, type, headers = {}, signed = true, waitMs = 0, signal } = call;
     const proof = signed
       ? signRequest({

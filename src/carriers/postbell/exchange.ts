@@ -71,16 +71,7 @@ export function exchangeWith(
   const line: Line = { origin, url, secure, host, agent, lookup, clock };
   const refusal = whyNot(origin, where, secure, host);
   return {
-    ask: async (asked) => {
-      if (refusal !== undefined) throw refusal;
-      try {
-        return await once(line, asked);
-      } catch (error) {
-        // Each request may be made twice: the relay forgets nothing by it, and takes nothing for another.
-        if (error instanceof ClosedMeanwhile) return once(line, asked);
-        throw error;
-      }
-    },
+    ask: (asked) => (refusal === undefined ? once(line, asked) : Promise.reject(refusal)),
   };
 }
 
@@ -174,8 +165,8 @@ const notPublic = (origin: string): RelayFailure =>
 
 class NotPublic extends Error {}
 
-/** A kept connection that the relay had closed before it saw the request. */
-class ClosedMeanwhile extends RelayFailure {
+/** A kept connection that the relay closed at that moment; it may have seen the request, or not. */
+export class ClosedMeanwhile extends RelayFailure {
   constructor(origin: string, cause: unknown) {
     super('unreachable', origin, `the relay ${origin} broke the connection off`, { cause });
   }

@@ -9,7 +9,7 @@ import type { Relay } from '../../ports/relay.ts';
 import { describeError } from '../../protocol/errors.ts';
 import { bytesOfHex } from '../../protocol/wire/bytes.ts';
 import { Alarm } from './alarm.ts';
-import { isFailure, jitter, type LinkGround, type Self, sealedFor } from './ground.ts';
+import { firstTook, isFailure, jitter, type LinkGround, type Self, sealedFor } from './ground.ts';
 
 const countAtOnce = 32;
 const idleMs = 60_000;
@@ -24,6 +24,9 @@ export class Jobs {
   readonly #alarm: Alarm;
   readonly #abort = new AbortController();
   readonly #running: Promise<void>;
+  /** Jobs on their way, by number. */
+  readonly #sending = new Map<number, Promise<void>>();
+  #purging: Promise<void> | undefined;
 
   constructor(ground: LinkGround, self: Self, relay: (origin: string) => Relay) {
     this.#ground = ground;
@@ -41,6 +44,7 @@ export class Jobs {
     this.#alarm.end();
     this.#abort.abort();
     await this.#running;
+    await Promise.all([...this.#sending.values(), this.#purging]);
   }
 
   async #run(): Promise<void> {
@@ -48,8 +52,10 @@ export class Jobs {
       // A store that cannot be read now ends nothing: it is asked again.
       let untilMs = idleMs;
       try {
-        await this.#round();
-        await this.#purge();
+        this.#round();
+        this.#purging ??= this.#aside(this.#purge(), () => {
+          this.#purging = undefined;
+        });
         untilMs = this.#untilMs();
       } catch (error) {
         if (this.#alarm.ended) return;
@@ -63,13 +69,34 @@ export class Jobs {
     const { store, clock } = this.#ground;
     const nowMs = clock.nowMs();
     const next = store.read((tx) => nextJobMs(tx, nowMs));
-    return next === undefined ? idleMs : Math.min(Math.max(next - nowMs, 50), idleMs);
+    // What is on its way is due still, and rings when it has come to an end.
+    const leastMs = this.#sending.size > 0 ? 1_000 : 50;
+    return next === undefined ? idleMs : Math.min(Math.max(next - nowMs, leastMs), idleMs);
   }
 
-  async #round(): Promise<void> {
+  #round(): void {
     const { store, clock } = this.#ground;
-    const due = store.read((tx) => dueJobs(tx, clock.nowMs(), countAtOnce));
-    await Promise.all(due.map((job) => this.#send(job)));
+    const due = store.read((tx) => dueJobs(tx, clock.nowMs(), countAtOnce + this.#sending.size));
+    for (const job of due)
+      if (!this.#sending.has(job.seq))
+        this.#sending.set(
+          job.seq,
+          this.#aside(this.#send(job), () => {
+            this.#sending.delete(job.seq);
+            this.#alarm.ring();
+          }),
+        );
+  }
+
+  async #aside(work: Promise<void>, then: () => void): Promise<void> {
+    try {
+      await work;
+    } catch (error) {
+      if (!this.#alarm.ended)
+        this.#ground.log.warn('pairing records were not sent', { code: describeError(error).code });
+    } finally {
+      then();
+    }
   }
 
   async #send(job: ControlJob): Promise<void> {
@@ -86,9 +113,8 @@ export class Jobs {
     const body = sealedFor(this.#ground, sealed, identity, { id: job.queue, suite });
     const id = itemId({ secret: bytesOfHex(job.secret, 16) as Uint8Array, queue, signedAtMs: nowMs });
     const origins = relays.length > 0 ? relays : own;
-    const failures = await Promise.all(
-      origins.map((origin) => this.#at(origin, queue, { id, body, ttl_s: itemTtlS })),
-    );
+    const asked = origins.map((origin) => this.#at(origin, queue, { id, body, ttl_s: itemTtlS }));
+    const failures = await firstTook(asked, (failure) => failure === undefined);
     const failed = failures.every((failure) => failure !== undefined)
       ? (failures[0] ?? 'no relay is known')
       : undefined;

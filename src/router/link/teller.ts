@@ -12,7 +12,16 @@ import { hex } from '../../protocol/id.ts';
 import { wireLimits } from '../../protocol/wire/limits.ts';
 import type { ReceiptFact, WireRecord } from '../../protocol/wire/record.ts';
 import { Alarm } from './alarm.ts';
-import { freshId, isFailure, jitter, type LinkGround, queueOf, type Self, sealedFor } from './ground.ts';
+import {
+  firstTook,
+  freshId,
+  isFailure,
+  jitter,
+  type LinkGround,
+  queueOf,
+  type Self,
+  sealedFor,
+} from './ground.ts';
 
 const gatherMs = 200;
 const idleMs = 60_000;
@@ -31,8 +40,8 @@ interface Held {
   untilMs: number;
 }
 
-/** `unknown`: no relay knows the queue. */
-type Answer = 'took' | 'unknown' | 'failed';
+/** `unknown`: no relay knows the queue; `unsealable`: this release cannot seal for that machine. */
+type Answer = 'took' | 'unknown' | 'failed' | 'unsealable';
 
 export class Teller {
   readonly #ground: LinkGround;
@@ -42,6 +51,8 @@ export class Teller {
   readonly #abort = new AbortController();
   /** Destinations that no relay takes anything for now: failures in a row, and when to try again. */
   readonly #held = new Map<string, Held>();
+  /** Destinations that are being told. */
+  readonly #telling = new Map<string, Promise<void>>();
   readonly #running: Promise<void>;
   #droppedMs = Number.NEGATIVE_INFINITY;
 
@@ -61,6 +72,7 @@ export class Teller {
     this.#alarm.end();
     this.#abort.abort();
     await this.#running;
+    await Promise.all(this.#telling.values());
   }
 
   async #run(): Promise<void> {
@@ -100,7 +112,22 @@ export class Teller {
     }
     const quiet = (key: string): boolean => policy.of(key)?.receipts === false;
     const due = destinations.filter((to) => isKnown(to.peer_key) && !this.#isHeld(to));
-    await Promise.all(due.map((to) => this.#tell(to, quiet(to.peer_key))));
+    for (const to of due)
+      if (!this.#telling.has(nameOf(to)))
+        this.#telling.set(nameOf(to), this.#tellAside(to, quiet(to.peer_key)));
+  }
+
+  /** Each for itself: a relay that stalls delays nothing for others. */
+  async #tellAside(to: Destination, onlyStored: boolean): Promise<void> {
+    try {
+      await this.#tell(to, onlyStored);
+    } catch (error) {
+      if (!this.#alarm.ended)
+        this.#ground.log.warn('receipts were not sent', { code: describeError(error).code });
+    } finally {
+      this.#telling.delete(nameOf(to));
+      this.#alarm.ring();
+    }
   }
 
   #isHeld(to: Destination): boolean {
@@ -123,11 +150,12 @@ export class Teller {
 
   /**
    * Where the machine has left its queue, the one of the peer that was heard of last may be the same under a new name; to any other
-   * these facts mean nothing. @returns whether a relay took it
+   * these facts mean nothing. @returns whether they are done with
    */
   async #post(to: Destination, rows: readonly FactOut[]): Promise<boolean> {
     const answer = await this.#postAt(to, rows);
-    if (answer === 'took') {
+    if (answer === 'took' || answer === 'unsealable') {
+      if (answer === 'unsealable') this.#ground.log.warn('receipts cannot be sealed', { count: rows.length });
       this.#held.delete(nameOf(to));
       return true;
     }
@@ -150,7 +178,7 @@ export class Teller {
       tx.devices.get(to.peer_key, to.device)?.suites,
     ]);
     const suite = pickSuite(suites ?? [1]);
-    if (suite === undefined) return 'took';
+    if (suite === undefined) return 'unsealable';
     const record: WireRecord & { to: string } = {
       type: 'receipt',
       from: identity.key,
@@ -162,7 +190,8 @@ export class Teller {
     const body = sealedFor(this.#ground, record, identity, { id: to.device, suite });
     const item = { id: hex(random.bytes(16)), body, ttl_s: itemTtlS };
     const queue = queueOf(to.peer_key, to.device);
-    const answers = await Promise.all(origins.map((origin) => this.#at(origin, queue, item)));
+    const asked = origins.map((origin) => this.#at(origin, queue, item));
+    const answers = await firstTook(asked, (one) => one === 'took');
     if (answers.includes('took')) return 'took';
     return answers.includes('failed') ? 'failed' : 'unknown';
   }
