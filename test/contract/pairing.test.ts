@@ -61,7 +61,7 @@ describe('pairing', () => {
     expect(devicesOf(b, a)).toMatchObject([{ device: place(a)?.device, relays: a.relays }]);
   });
 
-  it('says in its records name, device, relays and suites, and an acceptance which request it answers', async () => {
+  it('[PEER-104] says in its records name, device, relays and suites, and an acceptance which request it answers', async () => {
     const { request_id } = await asks();
     const [request] = await a.send();
     expect(request).toMatchObject({

@@ -55,7 +55,7 @@ describe('a message that a session sends', () => {
     expect(roots).toHaveLength(1);
   });
 
-  it('stands at the start in a turn that a person started, whatever it answers', async () => {
+  it('[PEER-081] stands at the start in a turn that a person started, whatever it answers', async () => {
     const first = await posted(desk);
     await wokenAndRead();
     await desk.clock.advance(1_000);
@@ -68,7 +68,7 @@ describe('a message that a session sends', () => {
     expect((await said()).hops).toBe(1);
   });
 
-  it('counts only what it answers where no hook notes prompts', async () => {
+  it('[PEER-081] counts only what it answers where no hook notes prompts', async () => {
     const first = await posted(desk);
     await wokenAndRead();
     expect((await said()).hops).toBeUndefined();

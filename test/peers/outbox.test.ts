@@ -424,6 +424,8 @@ describe('an entry', () => {
         message_id: sent.message_id,
         peer: 'bob',
         age_ms: 5_000,
+        // At once, after a second, and after two more.
+        attempts: 3,
         last_error: expect.stringContaining(relay.origin),
       },
     ]);
@@ -437,6 +439,31 @@ describe('an entry', () => {
     await world.pass(hourMs);
     expect(inboxOf(bob)).toEqual([]);
     expect(factsOf(sent.message_id).delivery_state).toBe('pending');
+  });
+
+  it('[PEER-092] for a machine that seals by nothing known here is not sent, and says so, until its route names what is', async () => {
+    const hear = (suites: number[], heard_ms: number) =>
+      alice.store.write((tx) =>
+        tx.devices.heard({
+          peer_key: bob.key,
+          device: bob.device,
+          heard_ms,
+          route: { relays: [relay.origin], suites },
+        }),
+      );
+    await relay.client(bob.identity).register(bob.queue, { door: false });
+    await hear([2], world.clock.nowMs() + 1);
+    alice.start();
+    await send();
+    await world.pass(30 * secondMs);
+    expect(relay.posts.filter(({ queue }) => queue === bob.queue)).toEqual([]);
+    expect(pending(alice).pending).toMatchObject([
+      { last_error: 'the machine of the peer knows no way of sealing that this release knows' },
+    ]);
+    await hear([2, 1], world.clock.nowMs() + 1);
+    await world.pass(400 * secondMs);
+    expect(relay.posts.filter(({ queue }) => queue === bob.queue).length).toBeGreaterThan(0);
+    expect(pending(alice).pending).toEqual([]);
   });
 
   it('is counted where it is not listed; what a relay took is in neither', async () => {

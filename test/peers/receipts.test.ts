@@ -283,16 +283,30 @@ describe('receipts of a peer', () => {
     expect(await stateOf('here')).toBe('nearly_full');
   });
 
-  it('[INB-156, INB-107] stay with `stored` where the receiver wants it so; nothing is inferred', async () => {
-    for (const peer of bob.peers) peer.receipts = false;
+  it('[INB-156, INB-107] stay with `stored` where the receiver wants it so, for each peer alone; nothing is inferred', async () => {
+    const carol = await world.machine('carol');
+    await world.befriend(bob, carol);
+    carol.start();
+    for (const peer of bob.peers) peer.receipts = peer.key === carol.key;
     const sent = await send();
+    const others = ok(await post(carol, { sender: 'carol', peer: 'bob' }));
     await world.pass(3 * secondMs);
-    const [got] = inboxOf(bob);
-    ok(
-      await acknowledge(bob, { messages: [got?.receipt as object], project: 'shop', recipient: 'bob' }, cli),
-    );
+    for (const { receipt, message_id } of inboxOf(bob)) {
+      const of = { project: 'shop', recipient: 'bob' };
+      ok(await acknowledge(bob, { ...of, messages: [receipt] }, cli));
+      const done = { ...of, message_id, value: 'completed', idempotency_key: `d-${message_id}` } as const;
+      ok(await dispose(bob, done, cli));
+    }
     await world.pass(hourMs);
     expect(kindsOf(sent.message_id)).toEqual([`relay_accept ${relay.origin}`, 'stored unknown']);
+    const scope = { project: 'shop', recipient: 'bob', message_id: others.message_id };
+    expect(ok(receipts(carol, scope)).receipts.map(({ receipt_kind }) => receipt_kind)).toEqual([
+      'relay_accept',
+      'stored',
+      'intake',
+      'ack',
+      'disposition',
+    ]);
     expect(answer(sent.message_id).delivery_state).toBe('receiver_stored');
     expect(bob.rows('SELECT count(*) AS n FROM receipt_out')[0]?.n).toBe(0);
   });

@@ -311,7 +311,7 @@ describe.concurrent('a file of the account', () => {
     expect((await linkOf(bob)).why).toBeUndefined();
   }, 120_000);
 
-  it('that is broken is named with what is wrong in it and what to do; mail stays on the relay until it is mended', async (context) => {
+  it('[INB-012] that is broken is named with what is wrong in it and what to do; mail stays on the relay until it is mended', async (context) => {
     const { relay, alice, bob } = await openScene(context);
     await until('the relay holds nothing', () => relay.items() === 0);
     const sent: string[] = [];

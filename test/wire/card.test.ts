@@ -69,7 +69,7 @@ describe('a sealed card', () => {
     expect(openCard({ owner: keyA, deviceId: deviceB, card: made, seed: seedB })).toBe('unopenable');
   });
 
-  it('has a new key with every upload: a removed peer cannot open the next one', () => {
+  it('[PEER-102] has a new key with every upload: a removed peer cannot open the next one', () => {
     const random = counted();
     const [removed, stays] = [keyOf(1), keyB];
     const before = sealed([removed, stays], random);

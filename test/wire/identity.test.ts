@@ -112,7 +112,7 @@ describe('keys', () => {
     expect(exchangePublicOf(fromHex(refusedKeys[7]?.key as string))).toBeUndefined();
   });
 
-  it('[PEER-006] of small order are refused in all 14 encodings, and as R', () => {
+  it('[PEER-005, PEER-006] of small order are refused in all 14 encodings, and as R', () => {
     expect(new Set(smallOrderPoints).size).toBe(14);
     const seed = seedA;
     const { scalar } = ed25519.utils.getExtendedPublicKey(seed);

@@ -95,6 +95,15 @@ describe('identities', () => {
   it('[PEER-009] have a code for each pair, the same on both sides', () => {
     expect(pairCode(keyA, keyB)).toBe(pairCodeOfAAndB);
     expect(pairCode(keyB, keyA)).toBe(pairCodeOfAAndB);
+    // Ordered as bytes: as text, `-` and `_` would stand elsewhere.
+    const keys = Array.from({ length: 200 }, (_, at) => signerOf(new Uint8Array(32).fill(at)).key);
+    const [first, second] = keys
+      .flatMap((a) => keys.map((b) => [a, b] as const))
+      .find(([a, b]) => a < b && Buffer.compare(bytesOf(a), bytesOf(b)) > 0) as readonly [string, string];
+    const digest = createHash('sha256').update('postbell-1 pair code\0').update(bytesOf(second));
+    const number = digest.update(bytesOf(first)).digest().readBigUInt64BE(0) % 10n ** 12n;
+    for (const code of [pairCode(first, second), pairCode(second, first)])
+      expect(code.replaceAll(' ', '')).toBe(String(number).padStart(12, '0'));
   });
 
   it('keep the zeros with which a code begins', () => {
