@@ -1,4 +1,4 @@
-// Pairing and route records that go out, and queues that are no more: each for itself, so that one dead relay holds up no other.
+// Pairing and route records that go out, and queues that are no more: each for itself, so that one relay that stalls holds up no other.
 
 import { itemId } from '../../crypto/item-id.ts';
 import { pickSuite, suitesKnown } from '../../crypto/seal-suites.ts';
