@@ -10,7 +10,7 @@ import { Fault } from '../protocol/errors.ts';
 import { runCli } from '../surfaces/cli/run.ts';
 import { failWithoutOutput } from './failure.ts';
 import { hostSession, pinIgnored, pinnedSession, underCodex } from './identity.ts';
-import { openLocal } from './local.ts';
+import { type Local, openLocal } from './local.ts';
 import { projectOf } from './project.ts';
 import { principalOf } from './recipient.ts';
 import { setUpHost } from './setup.ts';
@@ -33,6 +33,7 @@ export async function main(words: readonly string[]): Promise<void> {
         desk: local,
         caller: callerOf(),
         project: () => projectOf('.'),
+        startRouter: () => startRouter(local),
         close: local.close,
       };
     },
@@ -41,6 +42,16 @@ export async function main(words: readonly string[]): Promise<void> {
     inHostShell: underCodex(processEnvironment),
     freshKey: () => newId({ clock: systemClock, random: systemRandom }, 'run'),
   });
+}
+
+/** One that runs is left alone. Loaded for mail to other machines only. */
+async function startRouter(local: Local): Promise<void> {
+  if (local.link?.relays.length === 0) return;
+  const { probe } = await import('../router/lifecycle.ts');
+  if ((await probe(local.places.routerSocket, local.clock)) === 'answers') return;
+  const { routerStarter } = await import('./launch.ts');
+  // What cannot be started is said by `router status` and doctor; the message is stored all the same.
+  routerStarter(local, () => {})(true);
 }
 
 /** The account's name; its number where it has none. */

@@ -78,7 +78,9 @@ function peerGround(ground: Ground, inAgentSession: boolean): Result<PeerGround>
   const calls = pairingCalls(pairing);
   return {
     calls,
-    startRouter: () => routerStarter(ground, note)(true),
+    startRouter: () => {
+      if (pairing.relays.length > 0) routerStarter(ground, note)(true);
+    },
     waitForRequest: async ({ json }) => {
       const identity = await showIdentity(pairing, { newDoor: false });
       if (isRefusal(identity)) return identity;

@@ -1,6 +1,6 @@
 // What happened, table by table, for the live view.
 
-import type { MessageReceiptKind } from '../protocol/receipts.ts';
+import type { MessageReceiptKind, OutboxFact, PeerFact } from '../protocol/receipts.ts';
 
 /** Payload-free. */
 export interface FeedItem {
@@ -13,6 +13,8 @@ export interface FeedItem {
     | 'host_accept'
     | 'notice'
     | MessageReceiptKind
+    /** Of mail to other machines. */
+    | (OutboxFact | PeerFact)['receipt_kind']
     | 'connected'
     | 'disconnected'
     | 'superseded';

@@ -88,7 +88,11 @@ describe('the channel bell', () => {
     );
     expect(stateOf(message_id, 's1')).toBe('notification_sent');
     expect([rowsAt(), faults]).toEqual([[], []]);
-    const said = sentence({ message_id, recipient: 's1', project: 'shop', native_delivery } as never, []);
+    const said = sentence(
+      { message_id, recipient: 's1', project: 'shop', native_delivery } as never,
+      [],
+      true,
+    );
     expect(said).toMatch(/which does not mean that it was read\.$/);
     const folder = path.join(root, 'src', 'hosts', 'claude-code');
     const own = readdirSync(folder).map((file) => readFileSync(path.join(folder, file), 'utf8'));

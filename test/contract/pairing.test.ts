@@ -127,6 +127,14 @@ describe('pairing', () => {
     const carol = await openAccount(clock);
     ok(await add(a, { name: 'bob', key: carol.key }));
     expect(refused(await ask(a, { target, name: 'BOB' })).code).toBe('conflict');
+    for (const origin of ['http://127.0.0.1:7999', 'http://relay.elsewhere:7420']) {
+      const unasked = target.replace(/@.*/, `@${origin}`);
+      const { code, message } = refused(await ask(a, { target: unasked, name: 'b' }));
+      expect([code, message]).toEqual([
+        'invalid_request',
+        expect.stringContaining(`but ${origin}: one that only a peer names must be https`),
+      ]);
+    }
     a.relays = [];
     expect(refused(await ask(a, { target, name: 'b' })).message).toContain('POSTBELL_RELAYS');
     expect(a.jobs()).toEqual([]);

@@ -63,13 +63,13 @@ const native_delivery = {
 } as const;
 const sentences = [
   ...(['live', 'deaf', 'away', 'gone', 'unknown', 'not_checked'] as const).map((recipient_presence) =>
-    sentence({ ...answer, recipient_presence }, []),
+    sentence({ ...answer, recipient_presence }, [], true),
   ),
   ...(['progress', 'loop_guard', 'taken_in'] as const).map((quieted) =>
-    sentence({ ...answer, recipient_presence: 'live', quieted }, []),
+    sentence({ ...answer, recipient_presence: 'live', quieted }, [], true),
   ),
   ...['claude-listener', 'acp'].map((adapter_kind) =>
-    sentence({ ...answer, native_delivery: { ...native_delivery, adapter_kind } }, []),
+    sentence({ ...answer, native_delivery: { ...native_delivery, adapter_kind } }, [], true),
   ),
   ...errorCodes.map((code) => describeError(new Refusal(code, '')).hint),
 ];
@@ -77,9 +77,9 @@ everything.push(...sentences.map((text, nth): [string, string] => [`sentence ${n
 
 describe('every text', () => {
   it('of a send that needs no turn says that it rings nobody', () => {
-    const said = sentence({ ...answer, recipient_presence: 'live', quieted: 'loop_guard' }, []);
+    const said = sentence({ ...answer, recipient_presence: 'live', quieted: 'loop_guard' }, [], true);
     expect(said).toMatch(/asks for no answer: it rings nobody and waits\.$/);
-    expect(sentence({ ...answer, quieted: 'progress' }, [])).toMatch(
+    expect(sentence({ ...answer, quieted: 'progress' }, [], true)).toMatch(
       /is progress: it rings nobody and waits\.$/,
     );
   });

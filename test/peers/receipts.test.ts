@@ -13,6 +13,7 @@ import { takeFacts } from '../../src/peers/take-receipt.ts';
 import type { Message } from '../../src/protocol/message.ts';
 import { readFields } from '../../src/protocol/wire/decode.ts';
 import type { ReceiptFact, WireRecord } from '../../src/protocol/wire/record.ts';
+import { feedLine } from '../../src/surfaces/live/lines.ts';
 import { attach, ok, post, sessionCaller } from '../contract/desk.ts';
 import { cli, type Machine, World } from './machines.ts';
 import type { ModelRelay } from './model-relay.ts';
@@ -309,6 +310,21 @@ describe('receipts of a peer', () => {
     ]);
     expect(answer(sent.message_id).delivery_state).toBe('receiver_stored');
     expect(bob.rows('SELECT count(*) AS n FROM receipt_out')[0]?.n).toBe(0);
+  });
+
+  it('are lines of the live view, which say no more than they do', async () => {
+    const begin = alice.store.read((tx) => tx.feed.end());
+    const sent = await send();
+    await world.pass(3 * secondMs);
+    const { items } = alice.store.read((tx) => tx.feed.since(begin));
+    const lines = items.map((item) => feedLine(item));
+    const id = sent.message_id.slice(-6);
+    expect(lines.filter((line) => line.includes(id)).map((line) => line.slice(10))).toEqual([
+      expect.stringMatching(/^stored /),
+      `relayed   …${id}  (the relay ${relay.origin} has it; not known to have arrived)`,
+      `arrived   …${id}  (stored there: its receiver was not known; not known to be read)`,
+    ]);
+    expect(lines.join('\n')).not.toContain('undefined');
   });
 
   it('[PEER-077] are never receipted, wake nobody, and carry no text', async () => {

@@ -185,6 +185,26 @@ describe('two people with a machine each, and a relay on loopback between them',
     await until('the relay holds nothing', () => relay.items() === 0);
   }, 90_000);
 
+  it('need start no router by themselves: a person who sends to a peer, or looks for requests, has one', async () => {
+    const [alice, bob] = await pair();
+    await alice.endRouter();
+    const sent = await alice.run(['send', 'reader', '--peer', 'bob', '--project', 'x'], 'hello');
+    expect(sent.stdout).toMatch(/at "bob"; it goes out by itself\. /);
+    alice.atEnd(async () => void (await alice.run(['router', 'stop'])));
+    const stored = () => bob.rows('SELECT payload FROM message WHERE payload = \'"hello"\'');
+    await until('it arrives', () => stored().length === 1, 20_000);
+    await bob.endRouter();
+    expect((await bob.run(['peer', 'requests'])).stdout).toBe('No request to pair waits.\n');
+    bob.atEnd(async () => void (await bob.run(['router', 'stop'])));
+    await until('a router runs', async () => (await bob.run(['router', 'status'])).code === 0, 20_000);
+    const none = await alice.run(['send', 'reader', '--peer', 'bob', '--project', 'x'], 'again', {
+      POSTBELL_RELAYS: '',
+    });
+    expect(none.stdout).toContain(
+      'POSTBELL_RELAYS names no relay here, so that it goes out only by a router',
+    );
+  }, 60_000);
+
   it('[INB-160] ring a Codex thread on the other side by the queue of its host, and give no word of the mail away', async () => {
     const [alice, bob] = await pair();
     for (const one of [alice, bob]) cloneAt(one, remote);

@@ -53,6 +53,13 @@ export function targetOf(
     ground.store.read((tx) => tx.places.get()?.door ?? address.door) === address.door
   )
     return new Refusal('invalid_request', 'that is this machine\u2019s own address', { field: 'target' });
+  const isAsked = (origin: string): boolean => origin.startsWith('https:') || ground.relays.includes(origin);
+  if (ground.relays.length > 0 && !address.relays.some(isAsked))
+    return new Refusal(
+      'invalid_request',
+      `that address names no relay that may be asked, but ${address.relays.join(', ')}: one that only a peer names must be https; where it is yours, list it in POSTBELL_RELAYS`,
+      { field: 'target' },
+    );
   return { ...address, fingerprint: fingerprint(key), pair_code: pairCode(identity.key, key) };
 }
 

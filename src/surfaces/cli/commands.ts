@@ -27,6 +27,8 @@ export interface CliContext {
   caller: Caller;
   /** The automatic project of the directory. */
   project(): Promise<string>;
+  /** For people: starts a router where none runs, so that what waits for other machines goes out; nothing where no relay is named. */
+  startRouter(): Promise<void>;
   /** Prints a line before the answer. */
   print(line: object): void;
 }

@@ -62,8 +62,13 @@ const askedPeerText = ({ name, key, fingerprint, pair_code, known }: Omit<AskAns
     `  key          ${key}`,
     `  fingerprint  ${fingerprint}`,
     `  pair code    ${pair_code}`,
-    'Its owner sees the same pair code; compare it by another road. The request goes out by itself, and is tried for 7 days.',
-    'Once its owner has accepted, it stands in: postbell peer list',
+    ...(known
+      ? ['The request goes out by itself, and its router answers it.']
+      : [
+          'Its owner sees the same pair code; compare it by another road. The request goes out by itself, and is tried for 7 days; it',
+          'arrives while a router runs there (postbell up, or any session of an agent).',
+          'Once its owner has accepted, it stands in: postbell peer list',
+        ]),
   ].join('\n');
 
 export const waitingText = (address: string): string =>

@@ -55,6 +55,8 @@ async function pair(given: Given): Promise<Result<object | string>> {
 async function requests(given: Given): Promise<Result<object | string>> {
   const ground = await given.open();
   if (isRefusal(ground)) return ground;
+  // Requests come while a router runs; a person who looks for one wants it to.
+  if (!isJson(given)) ground.startRouter();
   // What an agent lists, its person has not seen.
   const byOperator = !given.inAgentSession && !isJson(given);
   return told(given, await ground.calls.requests({ byOperator }), requestsText);

@@ -149,7 +149,9 @@ async function performSend(options: CliOptions): Promise<Result<object> | string
       flags: parsed.values,
     });
     if (isRefusal(answer) || switched.has('json')) return answer;
-    const said = sentence(answer, liveElsewhere(context, answer));
+    if (answer.peer !== undefined) await context.startRouter();
+    const carried = (context.desk.link?.relays.length ?? 0) > 0;
+    const said = sentence(answer, liveElsewhere(context, answer), carried);
     if (!switched.has('wait')) return said;
     await options.terminal.out(`${said}\n`);
     return answered(await awaitReply(context.desk, answer, context.caller, limits.commandReplyWaitMsMax));

@@ -74,8 +74,9 @@ const acceptance = (adapterKind: string): string =>
 const needsNoTurn = { progress: 'it is progress', loop_guard: 'it asks for no answer' } as const;
 
 /** What a person may rely on after a send. */
-export function sentence(answer: SendAnswer, elsewhere: readonly string[]): string {
-  if (answer.peer !== undefined) return sentToPeer(answer);
+/** @param carried whether a relay is named by which it can go to another machine */
+export function sentence(answer: SendAnswer, elsewhere: readonly string[], carried: boolean): string {
+  if (answer.peer !== undefined) return sentToPeer(answer, carried);
   const stored = `Stored ${answer.message_id} for ${quoted(answer.recipient)} in ${quoted(answer.project)}`;
   if (answer.native_delivery !== undefined)
     return `${stored}; ${acceptance(answer.native_delivery.adapter_kind)}, which does not mean that it was read.`;
@@ -100,7 +101,7 @@ const knownThere: Readonly<Record<Presence, string>> = {
   not_checked: 'nothing is known of it there',
 };
 
-function sentToPeer(answer: SendAnswer): string {
+function sentToPeer(answer: SendAnswer, carried: boolean): string {
   const {
     message_id,
     recipient,
@@ -110,7 +111,7 @@ function sentToPeer(answer: SendAnswer): string {
     presence_age_ms,
     live_alternative,
   } = answer;
-  const stored = `Stored ${message_id} here, for ${quoted(recipient)} in ${quoted(project)} at ${quoted(peer ?? '')}; it goes out by itself`;
+  const stored = `Stored ${message_id} here, for ${quoted(recipient)} in ${quoted(project)} at ${quoted(peer ?? '')}; ${carried ? 'it goes out by itself' : 'POSTBELL_RELAYS names no relay here, so that it goes out only by a router that was started with one'}`;
   const known =
     presence_age_ms === undefined
       ? ', once it is known where that machine is reached. Nothing was ever heard of it: where that stays so, postbell peer pair with its address'

@@ -29,6 +29,9 @@ function senderOf({ from = '', peer_key }: FeedItem, nameOf: NameOfKey): string 
 export const shortProject = (id: string): string =>
   quoted(id.replace(/^(.*~[0-9a-f]{4})[0-9a-f]{28}$/, '$1…'));
 
+/** How a peer says that the recipient stood there. */
+const there: Readonly<Record<string, string>> = { unknown: 'not known', nearly_full: 'nearly full' };
+
 function said(item: FeedItem, nameOf: NameOfKey): string {
   const message = shortMessage(item.message_id);
   const session = shortSession(item.to);
@@ -53,6 +56,14 @@ function said(item: FeedItem, nameOf: NameOfKey): string {
       return `activated ${message}  by ${quoted(item.to)}  (${item.detail})`;
     case 'host_activation':
       return `queue     ${message}  of ${quoted(item.to)}  (asked its host to begin a turn: ${item.detail}; not known to be read)`;
+    case 'relay_accept':
+      return `relayed   ${message}  (the relay ${item.detail} has it; not known to have arrived)`;
+    case 'stored':
+      return `arrived   ${message}  (stored there: its receiver was ${there[item.detail] ?? item.detail}; not known to be read)`;
+    case 'expired':
+      return `expired   ${message}  (it goes to no other machine any more)`;
+    case 'refused':
+      return `ended     ${message}  (it goes to no other machine any more: ${item.detail})`;
     case 'connected':
       return `live      ${quoted(item.from ?? '')}  session ${session}  (bell ${item.detail})`;
     case 'disconnected':
