@@ -1,5 +1,4 @@
 // The data of tools/tidy.ts: who may import whom, which libraries belong where, what is banned, and the limits.
-// Section 2 of the design is this table in prose; where they differ, one of them is wrong.
 
 export interface Layer {
   /** Folders under src/ that this one may import, beside its own. */

@@ -110,7 +110,7 @@ export class Gate {
     return why;
   }
 
-  /** Steps 4 to 6, for what one to three let through. Of a message, whether it is known is asked of the store. */
+  /** Steps 4 to 6, for what the steps before let through. Of a message, whether it is known is asked of the store. */
   #look(inspected: Inspected | GateStep): Passed | Refused {
     if (typeof inspected === 'string') return { step: inspected };
     const { header, isPeer, via } = inspected;

@@ -1,5 +1,5 @@
 // Which of a peer's devices a message goes to. Decided when it is sent and, where none was known, again whenever something is
-// heard of the peer; from then on the message stays with its device, for its mail waits there.
+// heard of the peer; from then on the message stays with its device, whose mail waits there, until that has left its queue.
 
 import type { DeviceRow } from '../ports/peers.ts';
 import type { Tx } from '../ports/store.ts';

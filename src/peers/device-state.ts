@@ -21,7 +21,7 @@ export function deviceSeen(row: DeviceRow, nowMs: number): Seen {
   return { state: stateOfAge(age_ms), age_ms };
 }
 
-export function stateOfAge(ageMs: number): DeviceState {
+function stateOfAge(ageMs: number): DeviceState {
   if (ageMs < limits.peerLiveMs) return 'live';
   return ageMs <= limits.peerAwayMs ? 'away' : 'gone';
 }

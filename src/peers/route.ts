@@ -34,7 +34,7 @@ function routeEntry(tx: Tx, entry: OutboxRow, routing: Routing): boolean {
   return origins.length > 0;
 }
 
-/** One that several devices fit alike goes to that which was heard of last: its sender was told of it when it was sent. */
+/** One that several devices fit alike by now goes to that which was heard of last: when it was sent none was known, and nobody waits. */
 function deviceFor(tx: Tx, { message_id, peer_key }: OutboxRow, nowMs: number): string | undefined {
   const message = tx.messages.byId(message_id)?.message;
   if (message === undefined) return undefined;

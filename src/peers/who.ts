@@ -14,7 +14,7 @@ export interface Addressee {
 export const noIdentity = (): Refusal =>
   new Refusal('identity_unavailable', 'this account has no identity; make one: postbell identity create');
 
-export const isSelf = (name: string): boolean => name.trim().toLowerCase() === 'self';
+const isSelf = (name: string): boolean => name.trim().toLowerCase() === 'self';
 
 /** Refusals: `unknown_peer`, and those of the account's files. */
 export function addressee(account: Account | undefined, name: string): Result<Addressee> {

@@ -3,6 +3,7 @@
 
 import { fingerprint } from '../../crypto/fingerprint.ts';
 import type { PairRequestRow } from '../../ports/pairing.ts';
+import type { Tx } from '../../ports/store.ts';
 import { isRefusal, type Refusal, type Result } from '../../protocol/errors.ts';
 import { quoted } from '../../protocol/json.ts';
 import { confirmationOf, newRecordId, putJob, roomFor } from '../control.ts';
@@ -56,10 +57,8 @@ export async function accept(ground: PairingGround, request: AcceptRequest): Pro
   };
 }
 
-type Transaction = Parameters<Parameters<PairingGround['store']['write']>[0]>[0];
-
 function reserve(
-  tx: Transaction,
+  tx: Tx,
   { clock, random }: PairingGround,
   key: string,
   name: string,
@@ -76,18 +75,13 @@ function reserve(
 }
 
 /** Only what is reserved: nothing of it was sent. */
-function release(tx: Transaction, { peer_key, device }: PairRequestRow): void {
+function release(tx: Tx, { peer_key, device }: PairRequestRow): void {
   const job = tx.pairing.jobs.of('pair_accept', peer_key, device);
   if (job?.next_ms === null) tx.pairing.jobs.remove(job.seq);
 }
 
 /** The request may have been repeated meanwhile: its newest form is the one that is answered. */
-function confirm(
-  tx: Transaction,
-  { clock, random }: PairingGround,
-  seen: PairRequestRow,
-  name: string,
-): void {
+function confirm(tx: Tx, { clock, random }: PairingGround, seen: PairRequestRow, name: string): void {
   const nowMs = clock.nowMs();
   const { requests, notices, asked, jobs } = tx.pairing;
   const pending = requests.of(seen.peer_key) ?? seen;

@@ -38,7 +38,7 @@ export function claimedName({ name }: Pick<PairingGround, 'name'>, { key }: Iden
 }
 
 /** Only a label: never an identity. */
-export const shortLabel = (key: string): string => key.slice(0, 8);
+const shortLabel = (key: string): string => key.slice(0, 8);
 
 /** The own name in records that go out by themselves: where nobody would take what the owner says, the first characters of the key. */
 export function labelOf(ground: Pick<PairingGround, 'name'>, identity: Identity): string {
