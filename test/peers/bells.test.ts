@@ -168,6 +168,8 @@ describe('under every bell', () => {
       [
         ['stored', 'live'],
         ['refused', 'stale'],
+        // Of the one that came again: who was there when it came first is not said twice.
+        ['stored', 'unknown'],
         ['stored', 'live'],
       ],
       2,
