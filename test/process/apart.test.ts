@@ -69,8 +69,16 @@ async function allStored(sent: readonly Sent[]): Promise<string[][]> {
   return (await of()).map(({ kinds }) => kinds.toSorted());
 }
 
-/** The origin of the relay that took it, and how its recipient stood: nobody reads there. */
-const stored = (): string[] => [`relay_accept ${places.origin}`, 'stored unknown'];
+/**
+ * Each is stored, once, where nobody reads. Beside it stands the relay that took it, unless its receiver's word came before the
+ * relay's own, which nothing waits for then.
+ */
+function expectStored(told: readonly string[][]): void {
+  for (const kinds of told) {
+    expect(kinds.filter((kind) => kind !== `relay_accept ${places.origin}`)).toEqual(['stored unknown']);
+    expect(kinds.length).toBeLessThanOrEqual(2);
+  }
+}
 
 describe('two machines and a relay, each in a place of its own', () => {
   it('what waits on both sides while their lines are dead is said to wait, and arrives once they are mended, each once', async () => {
@@ -96,7 +104,8 @@ describe('two machines and a relay, each in a place of its own', () => {
     places.mend();
     const told = await allStored([...early, ...late]);
     for (const at of [alice, bob]) expect(came(at)).toEqual([...before, ...during]);
-    expect(told).toEqual(Array(16).fill(stored()));
+    expect(told).toHaveLength(16);
+    expectStored(told);
   }, 120_000);
 
   it('what a relay took, and could not say so, is sent again by a router that was killed meanwhile, and is there once', async () => {
@@ -113,7 +122,7 @@ describe('two machines and a relay, each in a place of its own', () => {
 
     places.mend();
     await alice.startRouter();
-    expect(await allStored([first, second])).toEqual(Array(2).fill(stored()));
+    expectStored(await allStored([first, second]));
     expect(came(bob)).toEqual(['the first', 'the second']);
   }, 120_000);
 });
