@@ -16,7 +16,7 @@ import { Fault, Refusal } from '../../src/protocol/errors.ts';
 import { readFields } from '../../src/protocol/wire/decode.ts';
 import { attach, ok, post, sessionCaller } from '../contract/desk.ts';
 import { forged, freshId, message, openGate, toldBy } from './forge.ts';
-import { cli, type Machine, noSuchFile, World } from './machines.ts';
+import { cli, type Machine, noSuchFile, openPair, type World } from './machines.ts';
 import type { ModelRelay, Posted } from './model-relay.ts';
 
 const secondMs = 1_000;
@@ -29,11 +29,7 @@ let alice: Machine;
 let bob: Machine;
 
 beforeEach(async () => {
-  world = new World();
-  relay = world.relay();
-  alice = await world.machine('alice');
-  bob = await world.machine('bob');
-  await world.befriend(alice, bob);
+  ({ world, relay, alice, bob } = await openPair());
 });
 
 const send = async (over: Record<string, unknown> = {}) => ok(await post(alice, { peer: 'bob', ...over }));

@@ -3,25 +3,13 @@
 import { expect, it } from 'vitest';
 import { receive } from '../../src/mailbox/receive.ts';
 import { ok, post } from '../contract/desk.ts';
-import { cli, type Machine, World } from './machines.ts';
-
-async function pair() {
-  const world = new World();
-  const relay = world.relay();
-  const alice = await world.machine('alice');
-  const bob = await world.machine('bob');
-  await world.befriend(alice, bob);
-  alice.start();
-  bob.start();
-  await world.pass(1_000);
-  return { world, relay, alice, bob };
-}
+import { cli, type Machine, runningPair } from './machines.ts';
 
 const inboxOf = (machine: Machine): unknown[] =>
   ok(receive(machine, { project: 'shop', recipient: 'bob' }, cli)).messages.map(({ payload }) => payload);
 
 it('a settlement that fails holds nothing up: the items come again, add nothing, and what follows comes as ever', async () => {
-  const { world, relay, alice, bob } = await pair();
+  const { world, relay, alice, bob } = await runningPair();
   let lost = 0;
   relay.onSettle = () => {
     lost += 1;
@@ -42,7 +30,7 @@ it('a settlement that fails holds nothing up: the items come again, add nothing,
 });
 
 it('a relay that never answers a settlement holds up the end of a router by no more than it may take', async () => {
-  const { world, relay, alice, bob } = await pair();
+  const { world, relay, alice, bob } = await runningPair();
   relay.onSettle = (signal) =>
     new Promise((resolve) =>
       signal?.addEventListener('abort', () => resolve(relay.fail(503, 'store_unavailable'))),
@@ -56,7 +44,7 @@ it('a relay that never answers a settlement holds up the end of a router by no m
 });
 
 it('a relay that ends each poll at once, with nothing, does not keep this machine busy; the log says it once', async () => {
-  const { world, relay, alice, bob } = await pair();
+  const { world, relay, alice, bob } = await runningPair();
   relay.endsPolls = true;
   relay.polls = 0;
   await world.pass(60_000);

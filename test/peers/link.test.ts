@@ -7,23 +7,11 @@ import { Refusal } from '../../src/protocol/errors.ts';
 import type { LinkState } from '../../src/router/link/link.ts';
 import { relays } from '../../src/surfaces/doctor/account.ts';
 import { attach, ok, post, sessionCaller } from '../contract/desk.ts';
-import { cli, type Machine, World } from './machines.ts';
-
-async function pair() {
-  const world = new World();
-  const relay = world.relay();
-  const alice = await world.machine('alice');
-  const bob = await world.machine('bob');
-  await world.befriend(alice, bob);
-  alice.start();
-  bob.start();
-  await world.pass(1_000);
-  return { world, relay, alice, bob };
-}
+import { cli, type Machine, runningPair, World } from './machines.ts';
 
 describe('a message to a peer', () => {
   it('is told step by step: relay, stored, intake, ack, disposition', async () => {
-    const { world, relay, alice, bob } = await pair();
+    const { world, relay, alice, bob } = await runningPair();
     await attach(bob, 's-bob');
     const sent = ok(await post(alice, { peer: 'bob' }));
     expect(sent).toMatchObject({ peer: 'bob', delivery_state: 'pending' });
@@ -74,7 +62,7 @@ const dayMs = 86_400_000;
 
 describe('a relay that is down', () => {
   it('for a day, while its reader is off: the mail waits at its sender, then at the relay, and is stored once when he is back', async () => {
-    const { world, relay, alice, bob } = await pair();
+    const { world, relay, alice, bob } = await runningPair();
     await bob.stop();
     relay.breakDown();
     const sent = ok(await post(alice, { peer: 'bob' }));
@@ -99,7 +87,7 @@ describe('a relay that is down', () => {
   });
 
   it('[REL-068] for ten minutes is logged twice: when it fails, and when it answers again; doctor names it with its error', async () => {
-    const { world, relay, alice } = await pair();
+    const { world, relay, alice } = await runningPair();
     const lines = () => alice.logged.map(({ event, fields }) => ({ event, fields }));
     expect(lines()).toEqual([]);
     const why = `the relay ${relay.origin} cannot be reached`;
@@ -139,7 +127,7 @@ describe('what the router says of itself', () => {
   });
 
   it('is what the list of peers is now, and the log has a line when it breaks and one when it is mended', async () => {
-    const { world, alice } = await pair();
+    const { world, alice } = await runningPair();
     const why = 'peers.json: line 3: the text is no JSON here; mend it';
     alice.policyFault = new Refusal('store_unreadable', why);
     expect(stateOf(alice).why).toBe(why);
@@ -154,7 +142,7 @@ describe('what the router says of itself', () => {
   });
 
   it('tells that its relay answers again as soon as it does, not when the next mail comes', async () => {
-    const { world, relay, alice } = await pair();
+    const { world, relay, alice } = await runningPair();
     relay.breakDown();
     await world.pass(5_000);
     expect(stateOf(alice).relays[0]?.failure).toMatch(/cannot be reached/);

@@ -182,3 +182,28 @@ const policyFileOf = (machine: Machine): PolicyFile => ({
 export const cli: Caller = { transport: 'cli', source_host: 'cli' };
 
 export const noSuchFile = new Refusal('store_unreadable', 'peers.json cannot be read');
+
+export interface Pair {
+  world: World;
+  relay: ModelRelay;
+  alice: Machine;
+  bob: Machine;
+}
+
+/** Two machines that trust each other, at one relay; their routers do not run yet. */
+export async function openPair(): Promise<Pair> {
+  const world = new World();
+  const relay = world.relay();
+  const [alice, bob] = [await world.machine('alice'), await world.machine('bob')];
+  await world.befriend(alice, bob);
+  return { world, relay, alice, bob };
+}
+
+/** And their routers run. */
+export async function runningPair(): Promise<Pair> {
+  const pair = await openPair();
+  pair.alice.start();
+  pair.bob.start();
+  await pair.world.pass(1_000);
+  return pair;
+}

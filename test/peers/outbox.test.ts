@@ -13,7 +13,7 @@ import { limits } from '../../src/protocol/limits.ts';
 import { readFields } from '../../src/protocol/wire/decode.ts';
 import type { WireRecord } from '../../src/protocol/wire/record.ts';
 import { attach, ok, post, refused, sessionCaller } from '../contract/desk.ts';
-import { type Machine, World } from './machines.ts';
+import { type Machine, openPair, type World } from './machines.ts';
 import type { ModelRelay, Posted } from './model-relay.ts';
 
 const secondMs = 1_000;
@@ -26,11 +26,7 @@ let alice: Machine;
 let bob: Machine;
 
 beforeEach(async () => {
-  world = new World();
-  relay = world.relay();
-  alice = await world.machine('alice');
-  bob = await world.machine('bob');
-  await world.befriend(alice, bob);
+  ({ world, relay, alice, bob } = await openPair());
 });
 
 /** What an item that was posted says to whom it is for. */

@@ -13,7 +13,7 @@ import type { Relay, Signer } from '../../src/ports/relay.ts';
 import type { CardSession } from '../../src/protocol/wire/record.ts';
 import { disconnect } from '../../src/sessions/disconnect.ts';
 import { attach, ok, post, refused, sessionCaller } from '../contract/desk.ts';
-import { cli, type Machine, World } from './machines.ts';
+import { cli, type Machine, openPair, type World } from './machines.ts';
 import type { ModelRelay } from './model-relay.ts';
 
 const secondMs = 1_000;
@@ -25,11 +25,7 @@ let alice: Machine;
 let bob: Machine;
 
 beforeEach(async () => {
-  world = new World();
-  relay = world.relay();
-  alice = await world.machine('alice');
-  bob = await world.machine('bob');
-  await world.befriend(alice, bob);
+  ({ world, relay, alice, bob } = await openPair());
   for (const machine of [alice, bob])
     machine.link = {
       relays: [relay.origin],

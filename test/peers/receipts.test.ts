@@ -15,7 +15,7 @@ import { readFields } from '../../src/protocol/wire/decode.ts';
 import type { ReceiptFact, WireRecord } from '../../src/protocol/wire/record.ts';
 import { feedLine } from '../../src/surfaces/live/lines.ts';
 import { attach, ok, post, sessionCaller } from '../contract/desk.ts';
-import { cli, type Machine, World } from './machines.ts';
+import { cli, type Machine, openPair, type World } from './machines.ts';
 import type { ModelRelay } from './model-relay.ts';
 
 const secondMs = 1_000;
@@ -27,11 +27,7 @@ let alice: Machine;
 let bob: Machine;
 
 beforeEach(async () => {
-  world = new World();
-  relay = world.relay();
-  alice = await world.machine('alice');
-  bob = await world.machine('bob');
-  await world.befriend(alice, bob);
+  ({ world, relay, alice, bob } = await openPair());
   alice.start();
   bob.start();
   await world.pass(secondMs);

@@ -12,7 +12,7 @@ import type { StoredMessage } from '../../src/ports/mail.ts';
 import { limits } from '../../src/protocol/limits.ts';
 import { bytesOfHex } from '../../src/protocol/wire/bytes.ts';
 import { attach, ok, openScene, post, posted, refused } from '../contract/desk.ts';
-import { cli, type Machine, noSuchFile, World } from './machines.ts';
+import { cli, type Machine, noSuchFile, openPair, type World } from './machines.ts';
 import type { ModelRelay } from './model-relay.ts';
 
 const secondMs = 1_000;
@@ -24,11 +24,7 @@ let alice: Machine;
 let bob: Machine;
 
 beforeEach(async () => {
-  world = new World();
-  relay = world.relay();
-  alice = await world.machine('alice');
-  bob = await world.machine('bob');
-  await world.befriend(alice, bob);
+  ({ world, relay, alice, bob } = await openPair());
 });
 
 const send = async (over: Record<string, unknown> = {}) => ok(await post(alice, { peer: 'bob', ...over }));

@@ -1,46 +1,16 @@
 // A planted fault for each checker: what the product must never do, done by a wrapper around its ports.
 
-import type { Store, Tx } from '../../src/ports/store.ts';
+import type { Tx } from '../../src/ports/store.ts';
+import { type Altered, bentStore, unkept } from './bent.ts';
 import type { Tamper } from './ports.ts';
 import type { ProcessKind } from './process.ts';
 import type { Canary } from './run.ts';
 import type { World } from './world.ts';
 
-/** The aggregates of a transaction, some of them changed; all others as they are. */
-type Altered = { [K in keyof Tx]?: Partial<Tx[K]> };
-
-function altered(kinds: readonly ProcessKind[], change: (tx: Tx, world: World) => Altered): Tamper {
-  return (store, process, world) => {
-    if (!kinds.includes(process.kind)) return store;
-    const bent = (tx: Tx): Tx => {
-      const made: Record<string, unknown> = { ...tx };
-      for (const [name, over] of Object.entries(change(tx, world)))
-        made[name] = { ...tx[name as keyof Tx], ...over };
-      return made as unknown as Tx;
-    };
-    return {
-      ...store,
-      read: (work) => store.read((tx) => work(bent(tx))),
-      write: (work) => store.write((tx) => work(bent(tx))),
-    };
-  };
-}
-
-class NotKept extends Error {}
-
-/** Answers what a transaction said, and keeps nothing of it. */
-async function unkept<T>(store: Store, work: (tx: Tx) => T): Promise<T> {
-  let value: T | undefined;
-  await store
-    .write((tx) => {
-      value = work(tx);
-      throw new NotKept();
-    })
-    .catch((error: unknown) => {
-      if (!(error instanceof NotKept)) throw error;
-    });
-  return value as T;
-}
+const altered =
+  (kinds: readonly ProcessKind[], change: (tx: Tx, world: World) => Altered): Tamper =>
+  (store, process, world) =>
+    kinds.includes(process.kind) ? bentStore(store, (tx) => change(tx, world)) : store;
 
 const answersBeforeItCommits: Tamper = (store, process, world) => {
   if (process.kind !== 'command') return store;

@@ -7,7 +7,7 @@ import type { Random } from '../../src/ports/random.ts';
 import type { Store } from '../../src/ports/store.ts';
 import type { Wake } from '../../src/ports/wake.ts';
 import { storeOver } from '../../src/store/open.ts';
-import { Killed } from './disk.ts';
+import { mortalWrite } from './mortal-write.ts';
 import type { Process } from './process.ts';
 import { deadliness, type World } from './world.ts';
 
@@ -65,18 +65,10 @@ function mortalStore(world: World, process: Process, store: Store): Store {
   let seen = -1;
   return {
     read: (work) => store.read(work),
-    write: (work) =>
-      new Promise((resolve, reject) => {
-        const begin = (): void => {
-          if (!process.alive) return;
-          store.write(work).then(
-            (value) => afterCommit(world, process, () => resolve(value)),
-            (error) => (error instanceof Killed ? world.kill(process) : reject(error)),
-          );
-        };
-        if (world.dice.chance(world.faults.lateWrite)) world.later(process, 'write', world.delayMs(), begin);
-        else begin();
-      }),
+    write: mortalWrite(world, process, store, {
+      deadliness: deadliness(process),
+      counted: 'killed between commit and touch',
+    }),
     changed: () => {
       const foreign = world.commits - (world.commitsBy.get(process) ?? 0);
       const changed = foreign !== seen;
@@ -85,15 +77,4 @@ function mortalStore(world: World, process: Process, store: Store): Store {
     },
     close: () => {},
   };
-}
-
-/** The commit stands, whatever becomes of the process that made it. */
-function afterCommit(world: World, process: Process, goOn: () => void): void {
-  const { dice, faults } = world;
-  if (!process.alive) return;
-  if (dice.chance(faults.killAfterWrite * deadliness(process))) {
-    world.tally.count('killed between commit and touch');
-    world.kill(process);
-  } else if (dice.chance(faults.lateWrite)) world.later(process, 'committed', world.delayMs(), goOn);
-  else goOn();
 }

@@ -1,6 +1,7 @@
 // What is going to happen, in the order of a time that only the simulation moves. An event belongs to a process, and
 // ends with it.
 
+import type { Dice } from './dice.ts';
 import type { Process } from './process.ts';
 
 export interface Event {
@@ -61,3 +62,20 @@ export class Timeline {
 
 const isBefore = (a: Event, b: Event): boolean =>
   a.dueMs < b.dueMs || (a.dueMs === b.dueMs && a.order < b.order);
+
+/** Puts it on the timeline, unless whose it is has died. */
+export function schedule(
+  { timeline, dice }: { timeline: Timeline; dice: Dice },
+  { owner, label, ms, run }: Pick<Event, 'owner' | 'label' | 'run'> & { ms: number },
+): Event {
+  const dueMs = timeline.elapsedMs + Math.max(0, Math.ceil(ms));
+  const event: Event = { dueMs, order: dice.next(), owner, label, run, canceled: false };
+  if (owner?.alive !== false) timeline.add(event);
+  return event;
+}
+
+/** Most things take no time to speak of, a few take long. */
+export function delayMs(dice: Dice): number {
+  if (dice.chance(0.6)) return 0;
+  return dice.chance(0.03) ? dice.below(800) : dice.below(4);
+}

@@ -12,8 +12,9 @@ import type { SimulatedSocket } from './net.ts';
 import type { Network } from './network.ts';
 import { Process, type ProcessKind } from './process.ts';
 import { Tally } from './tally.ts';
-import { type Event, Timeline } from './timeline.ts';
+import { delayMs, type Event, schedule, Timeline } from './timeline.ts';
 import { Trace } from './trace.ts';
+import { Watchers } from './watchers.ts';
 
 /** Steps between two looks of the checkers that compare whole inboxes. */
 const lookSteps = 64;
@@ -76,7 +77,7 @@ export class World implements Network {
   #setByMs = 0;
   #names = 0;
   readonly #processes = new Map<string, Process>();
-  readonly #watchers = new Set<{ owner: Process; pending: boolean; onTouch(): void }>();
+  readonly #watchers = new Watchers(this);
   readonly #locks = new Map<string, Process>();
   /** Ids that name one session, by each of them. */
   readonly lineages = new Map<string, Set<string>>();
@@ -136,17 +137,11 @@ export class World implements Network {
   }
 
   later(owner: Process | undefined, label: string, ms: number, run: () => void): Event {
-    const dueMs = this.timeline.elapsedMs + Math.max(0, Math.ceil(ms));
-    const event: Event = { dueMs, order: this.dice.next(), owner, label, run, canceled: false };
-    if (owner?.alive !== false) this.timeline.add(event);
-    return event;
+    return schedule(this, { owner, label, ms, run });
   }
 
-  /** Most things take no time to speak of, a few take long. */
   delayMs(): number {
-    const { dice } = this;
-    if (dice.chance(0.6)) return 0;
-    return dice.chance(0.03) ? dice.below(800) : dice.below(4);
+    return delayMs(this.dice);
   }
 
   spawn(kind: ProcessKind): Process {
@@ -194,22 +189,11 @@ export class World implements Network {
       this.tally.count('touches lost');
       return;
     }
-    for (const watcher of this.#watchers) {
-      if (watcher.pending) continue;
-      watcher.pending = true;
-      this.later(watcher.owner, 'touched', this.delayMs(), () => {
-        watcher.pending = false;
-        watcher.onTouch();
-      });
-    }
+    this.#watchers.touch();
   }
 
   watch(owner: Process, onTouch: () => void): () => void {
-    const watcher = { owner, pending: false, onTouch };
-    const unwatch = (): void => void this.#watchers.delete(watcher);
-    this.#watchers.add(watcher);
-    owner.atDeath(unwatch);
-    return unwatch;
+    return this.#watchers.watch(owner, onTouch);
   }
 
   /** The time on each lock file, as the file system keeps it. */

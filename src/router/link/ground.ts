@@ -44,22 +44,6 @@ export const sealedFor = (
     suite: queue.suite,
   });
 
-/**
- * What relays that were asked at once answered by the first one that took it, or all of them where none does: one that stalls
- * delays nobody.
- */
-export function firstTook<T>(asked: readonly Promise<T>[], took: (answer: T) => boolean): Promise<T[]> {
-  return new Promise((resolve, reject) => {
-    const answers: T[] = [];
-    if (asked.length === 0) resolve(answers);
-    for (const one of asked)
-      one.then((answer) => {
-        answers.push(answer);
-        if (took(answer) || answers.length === asked.length) resolve(answers);
-      }, reject);
-  });
-}
-
 /** 0 to 1. */
 export const jitter = ({ random }: Pick<LinkGround, 'random'>): number =>
   (random.bytes(1)[0] as number) / 255;

@@ -9,11 +9,11 @@ import type { Relay } from '../../ports/relay.ts';
 import { describeError } from '../../protocol/errors.ts';
 import { bytesOfHex } from '../../protocol/wire/bytes.ts';
 import { Alarm } from './alarm.ts';
-import { firstTook, isFailure, jitter, type LinkGround, type Self, sealedFor } from './ground.ts';
+import { isFailure, jitter, type LinkGround, type Self, sealedFor } from './ground.ts';
+import { firstTook, itemTtlS, postAt } from './post.ts';
 
 const countAtOnce = 32;
 const idleMs = 60_000;
-const itemTtlS = 86_400;
 /** A relay takes a request for a minute before and after the time that it says. */
 const lateMs = 180_000;
 
@@ -113,27 +113,16 @@ export class Jobs {
     const body = sealedFor(this.#ground, sealed, identity, { id: job.queue, suite });
     const id = itemId({ secret: bytesOfHex(job.secret, 16) as Uint8Array, queue, signedAtMs: nowMs });
     const origins = relays.length > 0 ? relays : own;
-    const asked = origins.map((origin) => this.#at(origin, queue, { id, body, ttl_s: itemTtlS }));
-    const failures = await firstTook(asked, (failure) => failure === undefined);
-    const failed = failures.every((failure) => failure !== undefined)
-      ? (failures[0] ?? 'no relay is known')
-      : undefined;
+    const item = { id, body, ttl_s: itemTtlS };
+    const answer = await firstTook(
+      origins.map((origin) => postAt(this.#relay(origin), queue, item, this.#abort.signal)),
+    );
+    const failed = answer === 'took' ? undefined : (answer[0]?.message ?? 'no relay is known');
     await store.write((tx) => {
       if (failed === undefined) jobAccepted(tx, job, clock.nowMs());
       else jobFailed(tx, job, clock.nowMs(), failed, jitter(this.#ground));
     });
     wake.touch();
-  }
-
-  /** @returns why the relay did not take it */
-  async #at(origin: string, queue: string, item: Parameters<Relay['post']>[1]): Promise<string | undefined> {
-    try {
-      await this.#relay(origin).post(queue, item, this.#abort.signal);
-      return undefined;
-    } catch (error) {
-      if (!isFailure(error)) throw error;
-      return error.message;
-    }
   }
 
   /**

@@ -7,9 +7,8 @@ import type { ControlRecord } from '../../peers/pairing/take.ts';
 import { ownPlace } from '../../peers/place.ts';
 import { rerouteEntries, routeEntries } from '../../peers/route.ts';
 import { longestPauseMs } from '../../peers/schedule.ts';
-import type { Relay, RelayFailure } from '../../ports/relay.ts';
+import type { Relay } from '../../ports/relay.ts';
 import { describeError, isRefusal, type Result } from '../../protocol/errors.ts';
-import type { Via } from '../../protocol/gate.ts';
 import type { Message } from '../../protocol/message.ts';
 import { Alarm } from './alarm.ts';
 import { Cards } from './cards.ts';
@@ -17,6 +16,7 @@ import { Drain } from './drain.ts';
 import { type LinkGround, queueOf, type Self } from './ground.ts';
 import { Jobs } from './jobs.ts';
 import { Queries } from './queries.ts';
+import { type RelayState, RelayStates } from './relay-states.ts';
 import { Sender } from './sender.ts';
 import { Teller } from './teller.ts';
 
@@ -38,15 +38,6 @@ interface Loop {
   close(): Promise<void>;
 }
 
-/** What is wrong at a relay, since when; shown, and logged on change only. */
-export interface RelayState {
-  origin: string;
-  failure: string | undefined;
-  since: string;
-  /** Where its clock and this machine's are more than a minute apart. */
-  clock?: string;
-}
-
 export interface LinkState {
   relays: RelayState[];
   /** Why nothing comes in, whatever the relays do. */
@@ -57,9 +48,7 @@ export class Link {
   readonly #ground: LinkOptions;
   readonly #alarm: Alarm;
   readonly #gate: Gate;
-  readonly #states = new Map<string, RelayState>();
-  /** Of each relay, what fails at which queue. */
-  readonly #failing = new Map<string, Map<Via, string>>();
+  readonly #states: RelayStates;
   readonly #running: Promise<void>;
   readonly #unwatch: () => void;
   #self: Self | undefined;
@@ -77,6 +66,7 @@ export class Link {
     this.#ground = ground;
     this.#gate = new Gate({ ...ground, control: (record, via) => this.#control(record, via) });
     this.#alarm = new Alarm(ground.clock);
+    this.#states = new RelayStates(ground, (origin) => this.#client(origin).aheadMs?.() ?? 0);
     this.#offsetMs = ground.clock.nowMs() - ground.clock.elapsedMs();
     this.#unwatch = ground.wake.watch(() => this.#alarm.ring());
     this.#running = this.#run();
@@ -85,7 +75,7 @@ export class Link {
   /** Each own relay, and why nothing comes in at all: as the files are now. */
   state(): LinkState {
     const why = this.#ground.relays.length === 0 ? undefined : this.#gate.look();
-    return { relays: [...this.#states.values()], why };
+    return { relays: this.#states.all(), why };
   }
 
   /** Workers first, then the queues are marked gone: nothing makes them live again after that. */
@@ -148,8 +138,7 @@ export class Link {
     const { store, clock } = this.#ground;
     const nowMs = clock.nowMs();
     const offsetMs = nowMs - clock.elapsedMs();
-    if (this.#offsetMs - offsetMs > clockOffMs)
-      await store.write((tx) => tx.outbox.hurryBeyond(nowMs, nowMs));
+    if (this.#offsetMs - offsetMs > setBackMs) await store.write((tx) => tx.outbox.hurryBeyond(nowMs, nowMs));
     this.#offsetMs = offsetMs;
   }
 
@@ -235,7 +224,7 @@ export class Link {
             via,
             gate: this.#gate,
             onStored,
-            onState: (failure) => this.#queueIs(origin, via, failure),
+            onState: (failure) => this.#states.queueIs(origin, via, failure),
           }),
         );
     this.#loops.push(
@@ -257,41 +246,12 @@ export class Link {
     return done;
   }
 
-  /** A relay answers where it does for every queue: one that it refuses is not forgotten for another that it serves. */
-  #queueIs(origin: string, via: Via, failure: RelayFailure | undefined): void {
-    const failing = this.#failing.get(origin) ?? new Map<Via, string>();
-    this.#failing.set(origin, failing);
-    if (failure === undefined) failing.delete(via);
-    else failing.set(via, failure.message);
-    // What is said already stays said while it holds for one of them.
-    const said = this.#states.get(origin)?.failure;
-    const still = [...failing.values()].find((one) => one === said);
-    this.#relayIs(origin, still ?? failing.get('device') ?? failing.get('door'));
-  }
-
-  #relayIs(origin: string, failure: string | undefined): void {
-    const { log, clock } = this.#ground;
-    const before = this.#states.get(origin);
-    const off = clockWords(origin, this.#client(origin).aheadMs?.() ?? 0);
-    if (off !== undefined && before?.clock === undefined) log.warn('clock', { relay: origin, why: off });
-    if (off === undefined && before?.clock !== undefined)
-      log.info('clock', { relay: origin, why: 'the clocks agree again' });
-    const since =
-      before !== undefined && before.failure === failure
-        ? before.since
-        : new Date(clock.nowMs()).toISOString();
-    this.#states.set(origin, { origin, failure, since, ...(off !== undefined && { clock: off }) });
-    if (before?.failure === failure) return;
-    if (failure !== undefined) log.warn('relay', { relay: origin, why: failure });
-    else log.info('relay', { relay: origin, why: 'answers again' });
-  }
-
   async #stop(): Promise<void> {
     const self = this.#self;
     const loops = this.#loops;
     this.#loops = [];
     this.#senders = new Map();
-    this.#failing.clear();
+    this.#states.begin();
     await Promise.all(loops.map((loop) => loop.close()));
     if (self !== undefined) await this.#leave(self);
     this.#clients = new Map();
@@ -317,15 +277,7 @@ export class Link {
   }
 }
 
+/** A clock that is set back by less puts nothing off that matters. */
+const setBackMs = 60_000;
 /** So long a peer is missing from the list before what is on its way to it ends; `peer remove` ends it at once. */
 const removedMs = 600_000;
-
-/** As a relay accepts the time of a request, and a peer that of what is signed in the future. */
-const clockOffMs = 60_000;
-
-function clockWords(origin: string, aheadMs: number): string | undefined {
-  if (Math.abs(aheadMs) <= clockOffMs) return undefined;
-  const minutes = Math.round(Math.abs(aheadMs) / 60_000);
-  const which = aheadMs > 0 ? 'behind' : 'ahead of';
-  return `this machine's clock is about ${minutes} min ${which} that of the relay ${origin}; set the one that is wrong: peers refuse what is signed more than a minute ahead of their time, or a day behind it`;
-}

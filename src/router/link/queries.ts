@@ -2,8 +2,6 @@
 // machine may have been away for longer.
 
 import { itemId } from '../../crypto/item-id.ts';
-import { pickSuite } from '../../crypto/seal-suites.ts';
-import { relaysOf } from '../../peers/route.ts';
 import { isTrusted } from '../../peers/who.ts';
 import type { Unanswered } from '../../ports/peers.ts';
 import type { Relay } from '../../ports/relay.ts';
@@ -12,7 +10,8 @@ import { limits } from '../../protocol/limits.ts';
 import { wireLimits } from '../../protocol/wire/limits.ts';
 import type { WireRecord } from '../../protocol/wire/record.ts';
 import { Alarm } from './alarm.ts';
-import { freshId, isFailure, type LinkGround, queueOf, type Self, sealedFor } from './ground.ts';
+import { freshId, type LinkGround, type Self, sealedFor } from './ground.ts';
+import { postAt, wayTo } from './post.ts';
 
 /** A relay keeps what it took for a day: what has not come within it may be lost. */
 const everyMs = 86_400_000;
@@ -80,7 +79,7 @@ export class Queries {
 
   /** @returns whether a relay took it */
   async #ask({ peer_key, device, wire_ids }: Unanswered): Promise<boolean> {
-    const { account, store, clock, random, relays } = this.#ground;
+    const { account, clock, random } = this.#ground;
     const { identity, place } = this.#self;
     const nowMs = clock.nowMs();
     const record: WireRecord & { to: string } = {
@@ -91,24 +90,16 @@ export class Queries {
       id: freshId(this.#ground),
       fields: { from_device: place.device, ids: wire_ids },
     };
-    const [origins, suites] = store.read((tx) => [
-      relaysOf(tx, peer_key, device, relays),
-      tx.devices.get(peer_key, device)?.suites,
-    ]);
-    const suite = pickSuite(suites ?? [1]);
+    const { queue, origins, suite } = wayTo(this.#ground, { peer_key, device });
     if (suite === undefined) return false;
-    const queue = queueOf(peer_key, device);
     const body = sealedFor(this.#ground, record, identity, { id: device, suite });
     const id = itemId({ secret: random.bytes(16), queue, signedAtMs: nowMs });
+    const item = { id, body, ttl_s: everyMs / 1_000 };
     for (const origin of origins) {
       // The one before may have taken half a minute not to answer.
       if (!isTrusted({ account, own: identity.key }, peer_key)) return false;
-      try {
-        await this.#relay(origin).post(queue, { id, body, ttl_s: everyMs / 1_000 }, this.#abort.signal);
-        return true;
-      } catch (error) {
-        if (!isFailure(error)) throw error;
-      }
+      const failure = await postAt(this.#relay(origin), queue, item, this.#abort.signal);
+      if (failure === undefined) return true;
     }
     return false;
   }

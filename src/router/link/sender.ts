@@ -11,13 +11,13 @@ import { describeError } from '../../protocol/errors.ts';
 import { bytesOfHex } from '../../protocol/wire/bytes.ts';
 import type { WireRecord } from '../../protocol/wire/record.ts';
 import { Alarm } from './alarm.ts';
-import { isFailure, jitter, type LinkGround, queueOf, type Self, sealedFor } from './ground.ts';
+import { jitter, type LinkGround, queueOf, type Self, sealedFor } from './ground.ts';
+import { itemTtlS, postAt } from './post.ts';
 
 const pageCount = 256;
 /** In flight to one queue, once it took one; and to one relay. */
 const windowPerQueue = 32;
 const idleMs = 60_000;
-const itemTtlS = 86_400;
 const itemTtlMinS = 60;
 
 type Due = OutboxPost & OutboxRow;
@@ -163,13 +163,7 @@ export class Sender {
     const id = itemId({ secret, queue, signedAtMs: nowMs });
     const leftS = Math.ceil((due.expires_ms - nowMs) / 1_000);
     const ttl_s = Math.min(Math.max(leftS, itemTtlMinS), itemTtlS);
-    try {
-      await this.#relay.post(queue, { id, body, ttl_s }, this.#abort.signal);
-      return { due, failure: undefined };
-    } catch (error) {
-      if (!isFailure(error)) throw error;
-      return { due, failure: error };
-    }
+    return { due, failure: await postAt(this.#relay, queue, { id, body, ttl_s }, this.#abort.signal) };
   }
 
   #unsendable(): RelayFailure {

@@ -1,8 +1,6 @@
 // What peers are told of their mail: facts, gathered for a moment, signed and sent to the machine that the message came from. A fact
 // goes when a relay has taken it; one that is lost after that is told again when the message is sent again.
 
-import { pickSuite } from '../../crypto/seal-suites.ts';
-import { relaysOf } from '../../peers/route.ts';
 import { leftFailures, retryMs } from '../../peers/schedule.ts';
 import { isTrusted } from '../../peers/who.ts';
 import type { FactOut } from '../../ports/peers.ts';
@@ -12,28 +10,14 @@ import { hex } from '../../protocol/id.ts';
 import { wireLimits } from '../../protocol/wire/limits.ts';
 import type { ReceiptFact, WireRecord } from '../../protocol/wire/record.ts';
 import { Alarm } from './alarm.ts';
-import {
-  firstTook,
-  freshId,
-  isFailure,
-  jitter,
-  type LinkGround,
-  queueOf,
-  type Self,
-  sealedFor,
-} from './ground.ts';
+import { freshId, jitter, type LinkGround, queueOf, type Self, sealedFor } from './ground.ts';
+import { type Destination, firstTook, itemTtlS, postAt, wayTo } from './post.ts';
 
 const gatherMs = 200;
 const idleMs = 60_000;
-const itemTtlS = 86_400;
 const dropEveryMs = 3_600_000;
 /** Longer than any message lives at the relays: whoever has not asked by then never will. */
 const keptMs = 30 * 86_400_000;
-
-interface Destination {
-  peer_key: string;
-  device: string;
-}
 
 interface Held {
   failures: number;
@@ -171,13 +155,9 @@ export class Teller {
   }
 
   async #postAt(to: Destination, rows: readonly FactOut[]): Promise<Answer> {
-    const { store, clock, random, relays } = this.#ground;
+    const { clock, random } = this.#ground;
     const { identity, place } = this.#self;
-    const [origins, suites] = store.read((tx) => [
-      relaysOf(tx, to.peer_key, to.device, relays),
-      tx.devices.get(to.peer_key, to.device)?.suites,
-    ]);
-    const suite = pickSuite(suites ?? [1]);
+    const { queue, origins, suite } = wayTo(this.#ground, to);
     if (suite === undefined) return 'unsealable';
     const record: WireRecord & { to: string } = {
       type: 'receipt',
@@ -189,21 +169,11 @@ export class Teller {
     };
     const body = sealedFor(this.#ground, record, identity, { id: to.device, suite });
     const item = { id: hex(random.bytes(16)), body, ttl_s: itemTtlS };
-    const queue = queueOf(to.peer_key, to.device);
-    const asked = origins.map((origin) => this.#at(origin, queue, item));
-    const answers = await firstTook(asked, (one) => one === 'took');
-    if (answers.includes('took')) return 'took';
-    return answers.includes('failed') ? 'failed' : 'unknown';
-  }
-
-  async #at(origin: string, queue: string, item: Parameters<Relay['post']>[1]): Promise<Answer> {
-    try {
-      await this.#relay(origin).post(queue, item, this.#abort.signal);
-      return 'took';
-    } catch (error) {
-      if (!isFailure(error)) throw error;
-      return error.queueUnknown ? 'unknown' : 'failed';
-    }
+    const answer = await firstTook(
+      origins.map((origin) => postAt(this.#relay(origin), queue, item, this.#abort.signal)),
+    );
+    if (answer === 'took') return 'took';
+    return answer.every(({ queueUnknown }) => queueUnknown) ? 'unknown' : 'failed';
   }
 
   #hold(to: Destination): Held {

@@ -1,48 +1,18 @@
 // A planted fault for each promise of the link: what the product, or a relay, must never do.
 
 import type { FactOut } from '../../../src/ports/peers.ts';
-import type { Store, Tx } from '../../../src/ports/store.ts';
+import type { Tx } from '../../../src/ports/store.ts';
 import { isRefusal } from '../../../src/protocol/errors.ts';
+import { type Altered, bentStore, unkept } from '../bent.ts';
 import type { ProcessKind } from '../process.ts';
 import type { Tamper } from './ports.ts';
 import type { LinkCanary } from './run.ts';
 import type { LinkWorld } from './world.ts';
 
-/** The aggregates of a transaction, some of them changed; all others as they are. */
-type Altered = { [K in keyof Tx]?: Partial<Tx[K]> };
-
-function altered(kind: ProcessKind, change: (tx: Tx, nowMs: number) => Altered): Tamper {
-  return (store, process, machine) => {
-    if (process.kind !== kind) return store;
-    const bent = (tx: Tx): Tx => {
-      const made: Record<string, unknown> = { ...tx };
-      for (const [name, over] of Object.entries(change(tx, machine.nowMs())))
-        made[name] = { ...tx[name as keyof Tx], ...over };
-      return made as unknown as Tx;
-    };
-    return {
-      ...store,
-      read: (work) => store.read((tx) => work(bent(tx))),
-      write: (work) => store.write((tx) => work(bent(tx))),
-    };
-  };
-}
-
-class NotKept extends Error {}
-
-/** Answers what a transaction said, and keeps nothing of it. */
-async function unkept<T>(store: Store, work: (tx: Tx) => T): Promise<T> {
-  let value: T | undefined;
-  await store
-    .write((tx) => {
-      value = work(tx);
-      throw new NotKept();
-    })
-    .catch((error: unknown) => {
-      if (!(error instanceof NotKept)) throw error;
-    });
-  return value as T;
-}
+const altered =
+  (kind: ProcessKind, change: (tx: Tx, nowMs: number) => Altered): Tamper =>
+  (store, process, machine) =>
+    process.kind === kind ? bentStore(store, (tx) => change(tx, machine.nowMs())) : store;
 
 /** Whoever trusts a machine is trusted by it, as far as its link is told. */
 function trustsBack({ machines }: LinkWorld): void {

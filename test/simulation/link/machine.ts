@@ -17,6 +17,7 @@ import { readHeader } from '../../../src/protocol/wire/header.ts';
 import { Link } from '../../../src/router/link/link.ts';
 import type { Disk, Fate } from '../disk.ts';
 import type { Process } from '../process.ts';
+import { Watchers } from '../watchers.ts';
 import type { Network } from './network.ts';
 import { deadliness, type Ports, portsOf, type Tamper } from './ports.ts';
 import type { SimulatedRelay } from './relay.ts';
@@ -46,10 +47,11 @@ export class Machine {
   readonly #world: LinkWorld;
   readonly #network: Network;
   readonly #tamper: Tamper | undefined;
-  readonly #watchers = new Set<{ owner: Process; pending: boolean; onTouch(): void }>();
+  readonly #watchers: Watchers;
 
   constructor(world: LinkWorld, network: Network, { name, disk, seed, relays, tamper }: MachineOptions) {
     this.#world = world;
+    this.#watchers = new Watchers(world);
     this.#network = network;
     this.#tamper = tamper;
     this.name = name;
@@ -146,22 +148,11 @@ export class Machine {
   }
 
   touch(): void {
-    for (const watcher of this.#watchers) {
-      if (watcher.pending) continue;
-      watcher.pending = true;
-      this.#world.later(watcher.owner, 'touched', this.#world.delayMs(), () => {
-        watcher.pending = false;
-        watcher.onTouch();
-      });
-    }
+    this.#watchers.touch();
   }
 
   watch(owner: Process, onTouch: () => void): () => void {
-    const watcher = { owner, pending: false, onTouch };
-    const unwatch = (): void => void this.#watchers.delete(watcher);
-    this.#watchers.add(watcher);
-    owner.atDeath(unwatch);
-    return unwatch;
+    return this.#watchers.watch(owner, onTouch);
   }
 
   /** The file is replaced in one step; its writer may die right before it or right after it. */

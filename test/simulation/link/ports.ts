@@ -6,7 +6,7 @@ import type { Random } from '../../../src/ports/random.ts';
 import type { Store } from '../../../src/ports/store.ts';
 import type { Wake } from '../../../src/ports/wake.ts';
 import { storeOver } from '../../../src/store/open.ts';
-import { Killed } from '../disk.ts';
+import { mortalWrite } from '../mortal-write.ts';
 import type { Process } from '../process.ts';
 import type { Machine } from './machine.ts';
 import type { LinkWorld } from './world.ts';
@@ -49,34 +49,14 @@ export function portsOf(world: LinkWorld, machine: Machine, process: Process, ta
 }
 
 function mortalStore(world: LinkWorld, process: Process, store: Store): Store {
-  const { dice } = world;
   return {
     ...store,
-    write: (work) =>
-      new Promise((resolve, reject) => {
-        const begin = (): void => {
-          if (!process.alive) return;
-          store.write(work).then(
-            (value) => afterCommit(world, process, () => resolve(value)),
-            (error) => (error instanceof Killed ? world.kill(process) : reject(error)),
-          );
-        };
-        if (dice.chance(world.faults.lateWrite)) world.later(process, 'write', world.delayMs(), begin);
-        else begin();
-      }),
+    write: mortalWrite(world, process, store, {
+      deadliness: deadliness(process),
+      counted: 'killed right after a commit',
+    }),
     close: () => {},
   };
-}
-
-/** The commit stands, whatever becomes of the process that made it. */
-function afterCommit(world: LinkWorld, process: Process, goOn: () => void): void {
-  const { dice, faults } = world;
-  if (!process.alive) return;
-  if (dice.chance(faults.killAfterWrite * deadliness(process))) {
-    world.tally.count('killed right after a commit');
-    world.kill(process);
-  } else if (dice.chance(faults.lateWrite)) world.later(process, 'committed', world.delayMs(), goOn);
-  else goOn();
 }
 
 /** A router writes more often than any other: as mortal as they are, it would hardly ever carry anything. */

@@ -5,7 +5,7 @@ import { Dice } from '../dice.ts';
 import type { Change } from '../disk.ts';
 import { Process, type ProcessKind } from '../process.ts';
 import { Tally } from '../tally.ts';
-import { type Event, Timeline } from '../timeline.ts';
+import { delayMs, type Event, schedule, Timeline } from '../timeline.ts';
 import { Trace } from '../trace.ts';
 import type { Failure } from '../world.ts';
 import type { Deed, LinkChecker, Posting } from './checker.ts';
@@ -89,17 +89,11 @@ export class LinkWorld {
   }
 
   later(owner: Process | undefined, label: string, ms: number, run: () => void): Event {
-    const dueMs = this.timeline.elapsedMs + Math.max(0, Math.ceil(ms));
-    const event: Event = { dueMs, order: this.dice.next(), owner, label, run, canceled: false };
-    if (owner?.alive !== false) this.timeline.add(event);
-    return event;
+    return schedule(this, { owner, label, ms, run });
   }
 
-  /** Most things take no time to speak of, a few take long. */
   delayMs(): number {
-    const { dice } = this;
-    if (dice.chance(0.6)) return 0;
-    return dice.chance(0.03) ? dice.below(800) : dice.below(4);
+    return delayMs(this.dice);
   }
 
   spawn(kind: ProcessKind, where: string): Process {
